@@ -24,22 +24,8 @@ SimTime SimTime::from(Seconds s) {
   return from_ps(static_cast<std::int64_t>(std::llround(ps)));
 }
 
-SimTime operator+(SimTime a, SimTime b) {
-  std::int64_t r;
-  if (__builtin_add_overflow(a.ps_, b.ps_, &r))
-    throw CapacityError("simulated time is beyond the 106 days that one engine run can last");
-  return SimTime::from_ps(r);
-}
-
-SimTime operator-(SimTime a, SimTime b) {
-  return SimTime::from_ps(a.ps_ - b.ps_);
-}
-
-SimTime operator*(SimTime a, std::int64_t k) {
-  std::int64_t r;
-  if (__builtin_mul_overflow(a.ps_, k, &r))
-    throw CapacityError("simulated time is beyond the 106 days that one engine run can last");
-  return SimTime::from_ps(r);
+void time_overflow() {
+  throw CapacityError("simulated time is beyond the 106 days that one engine run can last");
 }
 
 }  // namespace tpusim

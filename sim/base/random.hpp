@@ -40,11 +40,11 @@ class Random {
   void shuffle(std::vector<T>& items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
-  // An independent stream for a named purpose.
+  // An independent stream for a named purpose; the parent does not advance. Its seed is an output, not a state: states
+  // of one generator lie on one orbit, so a seed taken from it would give the parent's own numbers, a step later.
   constexpr Random fork(std::uint64_t purpose) const {
-    Random r(state_ ^ (purpose * 0xd1342543de82ef95ull));
-    r.next();
-    return r;
+    Random hashed(state_ ^ (purpose * 0xd1342543de82ef95ull));
+    return Random(hashed.next() ^ 0x2545f4914f6cdd1dull);
   }
 
  private:

@@ -60,6 +60,8 @@ using BytesPerSecond = Quantity<1, -1, 0>;
 using FlopsPerSecond = Quantity<0, -1, 1>;
 using Intensity = Quantity<-1, 0, 1>;  // FLOPs per byte
 
+[[noreturn]] void time_overflow();
+
 // Simulated time in whole picoseconds, and differences of it. One engine run is at most 2^63 ps, about 106 days.
 class SimTime {
  public:
@@ -73,13 +75,25 @@ class SimTime {
   // and InternalError for NaN or a negative value.
   static SimTime from(Seconds s);
   constexpr std::int64_t ps() const { return ps_; }
-  constexpr Seconds seconds() const { return Seconds(static_cast<double>(ps_) * 1e-12); }
+  constexpr Seconds seconds() const { return Seconds(static_cast<double>(ps_) / 1e12); }
   constexpr auto operator<=>(const SimTime&) const = default;
-  // Additions are overflow-checked: CapacityError.
-  friend SimTime operator+(SimTime a, SimTime b);
-  friend SimTime operator-(SimTime a, SimTime b);
-  SimTime& operator+=(SimTime o) { return *this = *this + o; }
-  friend SimTime operator*(SimTime a, std::int64_t k);
+  // All three are overflow-checked: CapacityError.
+  friend constexpr SimTime operator+(SimTime a, SimTime b) {
+    std::int64_t r = 0;
+    if (__builtin_add_overflow(a.ps_, b.ps_, &r)) time_overflow();
+    return from_ps(r);
+  }
+  friend constexpr SimTime operator-(SimTime a, SimTime b) {
+    std::int64_t r = 0;
+    if (__builtin_sub_overflow(a.ps_, b.ps_, &r)) time_overflow();
+    return from_ps(r);
+  }
+  friend constexpr SimTime operator*(SimTime a, std::int64_t k) {
+    std::int64_t r = 0;
+    if (__builtin_mul_overflow(a.ps_, k, &r)) time_overflow();
+    return from_ps(r);
+  }
+  constexpr SimTime& operator+=(SimTime o) { return *this = *this + o; }
 
  private:
   std::int64_t ps_ = 0;
