@@ -77,10 +77,10 @@ struct Communication {
   std::string collective;  // "all-gather", ..., "send" between stages is "collective-permute"
   std::vector<std::string> axes;
   std::string algorithm;
-  double count = 0;          // executions of one chip in one step; a mean where chips differ
+  double count = 0;           // executions of one chip in one step; a mean where chips differ
   double bytes_per_chip = 0;  // bytes that one chip sends in one step; a mean where chips differ
-  Seconds busy{};            // time under way, of one chip in one step
-  Seconds exposed{};         // the part of it during which that chip did nothing else
+  Seconds busy{};             // time under way, of one chip in one step
+  Seconds exposed{};          // the part of it during which that chip did nothing else
   bool operator==(const Communication&) const = default;
 };
 

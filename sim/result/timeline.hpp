@@ -24,11 +24,11 @@ std::string_view span_phase_name(SpanPhase phase);  // "" for none
 struct Span {
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
-  std::int64_t busy_ps = 0;     // end - start for one instruction; less where joined spans had gaps
-  std::int32_t label = 0;       // index into Timeline::labels
-  std::int32_t layer = -1;      // -1: none, or several
+  std::int64_t busy_ps = 0;      // end - start for one instruction; less where joined spans had gaps
+  std::int32_t label = 0;        // index into Timeline::labels
+  std::int32_t layer = -1;       // -1: none, or several
   std::int32_t microbatch = -1;  // -1: none, or several
-  std::int32_t joined = 1;      // how many instructions this span stands for
+  std::int32_t joined = 1;       // how many instructions this span stands for
   SpanKind kind = SpanKind::compute;
   SpanPhase phase = SpanPhase::none;
   bool operator==(const Span&) const = default;
@@ -41,7 +41,7 @@ struct Stream {
 };
 
 struct DeviceClass {
-  std::string name;              // "stage 0", "chips 0..255", ...
+  std::string name;               // "stage 0", "chips 0..255", ...
   std::int64_t device_count = 0;  // how many chips behave exactly like this one
   std::vector<Stream> streams;
   bool operator==(const DeviceClass&) const = default;
