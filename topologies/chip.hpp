@@ -58,7 +58,7 @@ struct SliceRules {
   bool operator==(const SliceRules&) const = default;
 };
 
-// A missing (nullopt) peak means that the chip has no such unit. Infinite values are allowed (ideal chips only).
+// A missing (nullopt) peak means that the chip has no such unit. All values are finite: an ideal chip writes 1e30 for "no limit".
 struct Chip {
   std::string name;   // "tpu-v5e"
   std::string help;   // one line
@@ -106,7 +106,7 @@ struct Chip {
 // A fact flattened for lists: what result.assumptions and `list chips` show.
 struct FactRow {
   std::string name;   // the override key, "hbm_bandwidth"
-  double value = 0;   // in `unit`; may be infinite
+  double value = 0;   // in `unit`
   std::string unit;
   std::string source;
   Confidence confidence = Confidence::guess;
