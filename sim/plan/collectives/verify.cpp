@@ -1,0 +1,120 @@
+// A plan played symbolically: which members' contributions each slot holds, move by move.
+//   plan.c1  a member sends only what it holds
+//   plan.c2  nothing arrives twice (all-gather), no contribution is added twice (reduce-scatter)
+//   plan.c3  at the end everyone holds what the definition says
+//   plan.c4  total_bytes is the sum of the moves
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/check.hpp"
+#include "sim/plan/collective_plan.hpp"
+
+namespace tpusim::plan {
+
+namespace {
+
+using Set = std::vector<bool>;  // contributions by member
+
+struct Held {
+  std::vector<Set> sets;  // by (member, slot, part, half) -> whose contributions it sums
+  std::size_t members, parts;
+  std::size_t at(std::int64_t member, std::int64_t slot, std::int64_t part, int half) const {
+    return ((static_cast<std::size_t>(member) * members + static_cast<std::size_t>(slot)) * parts +
+            static_cast<std::size_t>(part)) * 2 + static_cast<std::size_t>(half);
+  }
+};
+
+// Index of the member of the line through `member` along `axis` whose coordinate there is `c`.
+std::int32_t on_line(const CollectivePlan& plan, std::int32_t member, std::int32_t axis, std::int32_t c) {
+  std::int32_t stride = 1;
+  for (std::size_t i = plan.axes.size() - 1; i > static_cast<std::size_t>(axis); --i)
+    stride *= static_cast<std::int32_t>(plan.axes[i].size);
+  const auto size = static_cast<std::int32_t>(plan.axes[static_cast<std::size_t>(axis)].size);
+  return member + (c - member / stride % size) * stride;
+}
+
+std::string play(const CollectivePlan& plan, Held& held, std::int64_t& bytes) {
+  for (std::size_t p = 0; p < plan.phases.size(); ++p)
+    for (std::size_t w = 0; w < plan.phases[p].works.size(); ++w) {
+      const Phase::Work& work = plan.phases[p].works[w];
+      std::vector<LineStep> steps = line_steps(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
+      if (work.reduce) {
+        std::reverse(steps.begin(), steps.end());
+        for (LineStep& step : steps)
+          for (Move& move : step) std::swap(move.from, move.to);
+      }
+      for (std::int32_t member = 0; member < plan.members; ++member) {
+        if (on_line(plan, member, work.axis, 0) != member) continue;  // one visit per line
+        for (const LineStep& step : steps) {
+          const Held before = held;
+          for (const Move& move : step) {
+            const std::int32_t from = on_line(plan, member, work.axis, move.from), to = on_line(plan, member, work.axis, move.to);
+            for (std::int32_t slot : chunk_slots(plan, p, w, member, move.chunk))
+              for (int half = 0; half < 2; ++half) {
+                if (move.half != 0 && move.half != half + 1) continue;
+                bytes += half_elements(plan.part_elements[static_cast<std::size_t>(work.part)], static_cast<std::uint8_t>(half + 1)) *
+                         plan.element_bytes;
+                const Set& source = before.sets[before.at(from, slot, work.part, half)];
+                Set& target = held.sets[held.at(to, slot, work.part, half)];
+                if (std::find(source.begin(), source.end(), true) == source.end())
+                  return fmt::format("plan.c1: member {} sends slot {} in phase {} before it holds it", from, slot, p);
+                for (std::size_t i = 0; i < source.size(); ++i) {
+                  if (source[i] && target[i])
+                    return fmt::format("plan.c2: contribution {} to slot {} reaches member {} twice in phase {}", i, slot, to, p);
+                  if (source[i]) target[i] = true;
+                }
+              }
+          }
+        }
+      }
+      // After a reduce-scatter along an axis a member keeps only its own chunk; after the gather it copies finished sums.
+      if (work.reduce)
+        for (std::int32_t member = 0; member < plan.members; ++member)
+          for (std::int32_t c = 0; c < plan.axes[static_cast<std::size_t>(work.axis)].size; ++c) {
+            if (on_line(plan, member, work.axis, c) == member) continue;
+            for (std::int32_t slot : chunk_slots(plan, p, w, member, c))
+              for (int half = 0; half < 2; ++half) {
+                Set& set = held.sets[held.at(member, slot, work.part, half)];
+                set.assign(set.size(), false);
+              }
+          }
+    }
+  return "";
+}
+
+}  // namespace
+
+std::string verify(const CollectivePlan& plan) {
+  if (plan.members == 1) return plan.phases.empty() ? "" : "plan.c3: a group of one has phases";
+  TPUSIM_CHECK(plan.members <= 256, "plans are verified on up to 256 members");
+  Held held;
+  held.members = static_cast<std::size_t>(plan.members);
+  held.parts = plan.part_elements.size();
+  held.sets.assign(held.members * held.members * held.parts * 2, Set(held.members, false));
+  const bool gather = plan.kind == CollectiveKind::all_gather;
+  for (std::size_t m = 0; m < held.members; ++m)
+    for (std::size_t slot = 0; slot < held.members; ++slot)
+      for (std::size_t part = 0; part < held.parts; ++part)
+        for (int half = 0; half < 2; ++half)
+          if (!gather || m == slot)
+            held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot), static_cast<std::int64_t>(part), half)][m] = true;
+  std::int64_t bytes = 0;
+  if (std::string broken = play(plan, held, bytes); !broken.empty()) return broken;
+  for (std::size_t m = 0; m < held.members; ++m)
+    for (std::size_t slot = 0; slot < held.members; ++slot)
+      for (std::size_t part = 0; part < held.parts; ++part)
+        for (int half = 0; half < 2; ++half) {
+          if (plan.part_elements[part] == 0) continue;
+          const Set& set = held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot), static_cast<std::int64_t>(part), half)];
+          const auto count = std::count(set.begin(), set.end(), true);
+          const bool wants = plan.kind != CollectiveKind::reduce_scatter || m == slot;
+          const std::int64_t due = gather ? 1 : plan.members;
+          if (wants && (count != due || (gather && !set[slot])))
+            return fmt::format("plan.c3: member {} ends with {} of {} contributions to slot {}", m, count, due, slot);
+        }
+  if (bytes != plan.total_bytes) return fmt::format("plan.c4: {} bytes are moved, {} are charged", bytes, plan.total_bytes);
+  return "";
+}
+
+}  // namespace tpusim::plan

@@ -1,0 +1,36 @@
+// How one tensor is laid over the mesh: which mesh axes split each dim, and over which axes it is a partial result.
+#pragma once
+
+#include <string>
+
+#include "sim/ir/program.hpp"
+#include "sim/spmd/mesh.hpp"
+
+namespace tpusim::spmd {
+
+struct PartitionSpec {
+  InlineVector<MeshAxes, ir::kMaxRank> dims;  // one list per dim, major to minor; empty = whole
+  MeshAxes partial;                           // ascending; the true value is the reduction over these axes
+  ir::Reduction partial_kind = ir::Reduction::sum;
+  bool operator==(const PartitionSpec&) const = default;
+};
+std::string to_string(const PartitionSpec& spec, const ir::Shape& shape, const Mesh& mesh);  // "[batch: fsdp, embed] partial sum over tensor"
+
+// A sharding rule: the dims of a logical axis, perhaps only at one place, are split over these mesh axes.
+struct Rule {
+  ir::Axis axis = ir::Axis::batch;
+  ir::Place place = ir::Place::none;  // none: everywhere (a rule with the value's own place wins over it)
+  MeshAxes mesh_axes;
+  std::string origin;                 // "strategy tensor", "sharding.parameters": for explain
+};
+// Earlier rules win where two claim the same mesh axis in one tensor; a rule for a place stands before one for everywhere.
+struct ShardingTables {
+  std::vector<Rule> parameters, gradients, optimizer, activations;
+  const std::vector<Rule>& of(ir::Table table) const;
+};
+
+// What the tables want for a value: per dim the axes of the first rule that fits it, as far as their product divides the dim's
+// (padded) size; a mesh axis splits at most one dim. Sub-axes of one parent are tried major first.
+PartitionSpec wanted_spec(const ShardingTables& tables, ir::Table table, const ir::TensorType& type, const Mesh& mesh);
+
+}  // namespace tpusim::spmd
