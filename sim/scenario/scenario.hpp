@@ -169,10 +169,13 @@ struct StrategySpecs {
   bool operator==(const StrategySpecs&) const = default;
 };
 
-// One rule of a table: logical axis, alone ("mlp") or at a place ("residual.seq"), to the mesh axes that split it.
+// One rule of a table: logical axis (batch seq embed kv_heads q_group head_dim mlp vocab position), alone ("mlp") or at a
+// place (residual attention mlp logits; "residual.seq"), to the mesh axes that split it, major first.
 struct ShardingRule {
   std::string key;
   std::vector<std::string> mesh_axes;  // empty = whole
+  std::string_view place() const;      // "residual"; "" for a rule that holds everywhere
+  std::string_view axis() const;       // "seq"
   bool operator==(const ShardingRule&) const = default;
 };
 // /sharding: by hand, over what the strategies say; in the order of the file.
@@ -214,7 +217,8 @@ struct InputSpec {
 // A value that the scenario left out and this room filled in; the result repeats it under `assumptions`.
 struct Default {
   std::string name;   // "training.remat"
-  std::string value;  // "none"; "3e-04"
+  std::string value;  // "none", "0.0003"
+  std::string unit;   // "s", "bytes"; "" for a pure number or a name
   bool operator==(const Default&) const = default;
 };
 
