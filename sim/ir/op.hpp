@@ -21,7 +21,8 @@ using MeshAxes = InlineVector<std::uint8_t, 8>;
 
 // Named einsum: (lhs, rhs) -> result. A dim in both operands and not in the result is contracted; in both and in the
 // result, batched. Every dim of the result is a dim of an operand. FLOPs 2 x (product of all distinct dims). The result's
-// dtype is the op's own (f32 accumulation stays inside). lhs [m,k], rhs [k,n] -> [m,n].
+// dtype is the op's own (f32 accumulation stays inside). A dim of one operand alone must be in the result.
+// lhs [m,k], rhs [k,n] -> [m,n].
 struct Dot {
   bool operator==(const Dot&) const = default;
 };

@@ -17,14 +17,18 @@ struct Inferred {
   InlineVector<TensorType, 4> results;
   std::string error;  // "" or what rule is broken, beginning with its number ("dot.c2: ...")
 };
-// `dtype`: result dtype of dot, cast, fill (and shape of fill comes from `like`); other ops take their operand's.
-Inferred infer(const OpKind& kind, const std::vector<TensorType>& operands, DType dtype, const Shape& like = {});
+// `dtype`: result dtype of dot, cast, fill; other ops take their operand's. `like`: the result's shape for fill; the names
+// and order of the result's dims for dot (sizes come from the operands); the result's shape for collectives and slices (the
+// ir does not know the mesh: they are checked, not inferred). Places of results are none.
+Inferred infer(const OpKind& kind, const std::vector<TensorType>& operands, DType dtype, const Shape& like);
+Inferred infer(const OpKind& kind, const std::vector<TensorType>& operands, DType dtype);
 
 // --- sharding rule (read by sim/spmd) --------------------------------------------------------------------------------
 enum class FactorKind : std::uint8_t {
   parallel,    // in operands and results, or in the result alone (each device makes its own entries)
   contracted,  // in both operands of a product, not in the result: split on both => partial sum
-  sum,         // in operands only, reducible: split => partial sum
+  sum,         // in operands, reducible: split => partial sum in every result whose result_dim is -1 (FlashGrad's q_group
+               // is in dq, where it stays split, and not in dk and dv, which become partial)
   max,         // likewise, partial max
   whole        // must not be split
 };
@@ -52,14 +56,16 @@ struct OpCost {
   double model_flops = 0;       // matrix products only, attention in full, padding and recomputation excluded by the caller
   double executed_flops = 0;    // what a kernel really does on the matrix unit; integral
   double vector_flops = 0;      // elementwise operations on the vector unit
-  InlineVector<MatrixProduct, 6> products;  // sum of 2*count*batch*m*n*k = executed_flops
+  InlineVector<MatrixProduct, 12> products;  // sum of 2*count*batch*m*n*k = executed_flops
 };
 // From the sizes of the types as given (global or per device).
 OpCost cost(const OpKind& kind, const std::vector<TensorType>& operands, const std::vector<TensorType>& results);
 
 // --- reverse mode ----------------------------------------------------------------------------------------------------
 // Appends the backward ops of `op` to the builder's program: given the gradients of its results (invalid = zero), returns the
-// gradient of each operand (invalid = none). `again` maps a forward value to the one to use in backward (itself when saved,
+// gradient of each operand (invalid = none). A gradient may lack dims of its value: it is then the same along them (spread
+// by differentiate where it must be whole). Gradients of table parameters have dtype gradient_dtype. Maxima (reduce.max) are
+// constants: they only shift softmax, whose gradient does not depend on the shift. `again` maps a forward value to the one to use in backward (itself when saved,
 // else its recomputed copy).
 struct VjpContext {
   Builder& builder;

@@ -79,8 +79,15 @@ class Builder {
   ValueId map(Elementwise kind, ValueId x, ValueId y, As as);
   ValueId cast(ValueId x, DType dtype, As as);
   ValueId reduce(Reduction kind, ValueId x, const DimNames& dims, As as);
+  ValueId fill(double value, const Shape& shape, DType dtype, As as);
   // Any op: operands and attributes given; result types inferred; `dtype` only matters to ops that have one of their own.
-  InlineVector<ValueId, 4> add(OpKind kind, const InlineVector<ValueId, 8>& operands, DType dtype, As as);
+  InlineVector<ValueId, 4> add(const OpKind& kind, const InlineVector<ValueId, 8>& operands, DType dtype, As as,
+                               const Shape& like);
+  InlineVector<ValueId, 4> add(const OpKind& kind, const InlineVector<ValueId, 8>& operands, DType dtype, As as) {
+    return add(kind, operands, dtype, as, Shape());
+  }
+  const TensorType& type(ValueId id) const { return program_.value(id).type; }
+  const Program& program() const { return program_; }
 
  private:
   Program& program_;
