@@ -1,11 +1,16 @@
 # Shared by ./tpusim, tests/run and .ci/run: installs missing Debian packages and builds. Sourced, not run.
 # Everything here speaks on standard error or in a log, because standard output belongs to the command's result.
 
-# What a build needs, and why: compiler and build tools; topologies and routes; tensor kernels; files; command line;
-# text. nodejs and npm fetch the pinned chart library once (reports/embed.cmake).
-tpusim_build_packages=(g++ cmake ninja-build libboost-graph-dev libeigen3-dev nlohmann-json3-dev libcli11-dev
-  libfmt-dev)
+# What is needed, as PACKAGE or PACKAGE=COMMAND: where the command is there already, from wherever, so much the better.
+# Compiler and build tools; topologies and routes; tensor kernels; JSON; command line; text; npm fetches the pinned chart
+# library that the HTML report embeds (reports/embed.cmake).
+tpusim_build_packages=(g++=g++ cmake=cmake ninja-build=ninja libboost-graph-dev libeigen3-dev nlohmann-json3-dev
+  libcli11-dev libfmt-dev npm=npm)
+# A chart library that is already on this machine takes the place of npm.
+if [ -n "${TPUSIM_ECHARTS-}" ]; then tpusim_build_packages=("${tpusim_build_packages[@]/npm=npm/}"); fi
 tpusim_test_packages=(doctest-dev)
+tpusim_browser_packages=(chromium=chromium nodejs=node npm=npm)
+tpusim_lint_packages=(clang-format=clang-format clang-tidy=clang-tidy git=git)
 
 say() { printf 'tpusim: %s\n' "$*" >&2; }
 
@@ -13,6 +18,13 @@ say() { printf 'tpusim: %s\n' "$*" >&2; }
 missing_packages() {
   local package status
   for package in "$@"; do
+    case $package in
+      "") continue ;;
+      *=*)
+        if command -v "${package#*=}" >/dev/null 2>&1; then continue; fi
+        package=${package%%=*}
+        ;;
+    esac
     status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
     [ "$status" = installed ] || printf '%s\n' "$package"
   done
@@ -69,7 +81,7 @@ configure() {
   local home
   home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$dir/CMakeCache.txt" 2>/dev/null || true)
   if [ -n "$home" ] && [ "$home" != "$root" ]; then rm -rf "$dir/CMakeCache.txt" "$dir/CMakeFiles"; fi
-  cmake -S "$root" -B "$dir" -G Ninja "$@" </dev/null >>"$log" 2>&1
+  cmake -S "$root" -B "$dir" -G Ninja "-DTPUSIM_ECHARTS=${TPUSIM_ECHARTS-}" "$@" </dev/null >>"$log" 2>&1
 }
 
 # build DIR LOG TARGET...
