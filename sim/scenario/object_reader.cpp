@@ -130,6 +130,9 @@ void ObjectReader::report_unknown(const std::string& key, const std::vector<std:
   std::string suggestion = nearest(key, valid);
   const std::string_view ours = our_name(key);
   if (!ours.empty() && std::find(valid.begin(), valid.end(), ours) != valid.end()) suggestion = std::string(ours);
+  // The start of a longer key: "zero" for "zero_stage".
+  for (const std::string& v : valid)
+    if (suggestion.empty() && key.size() >= 3 && v.substr(0, key.size()) == key) suggestion = v;
   const bool close = !suggestion.empty() && (ours == suggestion || key.size() > 3);
   for (const bool exact : {true, false}) {
     if (close && !exact) break;

@@ -1,0 +1,375 @@
+// Bad scenarios, one fault each: where it is seen (JSON pointer), what it is called (code), and what is proposed instead.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/scenario/read.hpp"
+
+using namespace tpusim;
+
+namespace {
+
+// A sound scenario with one section replaced, or one added. `extra` goes in front of the other sections.
+struct Parts {
+  std::string model = R"("gpt2")";
+  std::string cluster = R"({"chip": "tpu-v5e", "topology": "4x4"})";
+  std::string mesh = R"({"fsdp": 8, "tensor": 2})";
+  std::string training = R"({"global_batch": 32, "sequence_length": 1024})";
+  std::string extra;
+  std::string text() const {
+    return "{" + extra + "\"model\": " + model + ",\n\"cluster\": " + cluster + ",\n\"mesh\": " + mesh +
+           ",\n\"training\": " + training + "}";
+  }
+};
+std::string model(std::string v) { Parts p; p.model = std::move(v); return p.text(); }
+std::string cluster(std::string v) { Parts p; p.cluster = std::move(v); return p.text(); }
+std::string mesh(std::string v) { Parts p; p.mesh = std::move(v); return p.text(); }
+std::string training(std::string v) { Parts p; p.training = std::move(v); return p.text(); }
+std::string extra(std::string v) { Parts p; p.extra = std::move(v) + ",\n"; return p.text(); }
+// A transformer of its own, with some fields after the required ones.
+std::string transformer(std::string more) {
+  return model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 8, "mlp": 256, "vocab": 1000, )" + more + "}");
+}
+
+std::string fixed(std::string step_compute) {
+  Parts p;
+  p.model = R"({"family": "fixed", "step_compute": )" + std::move(step_compute) + "}";
+  p.training = R"({"global_batch": 32})";
+  return p.text();
+}
+
+struct Row {
+  std::string name;
+  std::string text;
+  std::string pointer;  // "*" where the place has no meaning
+  Code code;
+  std::string suggestion;
+};
+
+std::vector<Row> syntax_rows() {
+  return {
+      {"empty", "", "", Code::syntax, ""},
+      {"only space", " \n\t ", "", Code::syntax, ""},
+      {"only a comment", "// nothing\n", "", Code::syntax, ""},
+      {"truncated in an object", R"({"model": "gpt2", "cluster": {"chip")", "/cluster", Code::syntax, ""},
+      {"truncated in a string", R"({"model": "gp)", "/model", Code::syntax, ""},
+      {"truncated after a colon", R"({"model":)", "", Code::syntax, ""},
+      {"trailing comma", extra(R"("sharding": {"parameters": {},})"), "/sharding", Code::syntax, "leave the comma out"},
+      {"missing comma", R"({"model": "gpt2" "cluster": {}})", "", Code::syntax, ""},
+      {"bare word", model("gpt2"), "/model", Code::syntax, ""},
+      {"single quotes", model("'gpt2'"), "/model", Code::syntax, ""},
+      {"Python's True", extra(R"("strategies": {"tensor": {"sequence_parallel": True}})"),
+       "/strategies/tensor/sequence_parallel", Code::syntax, "true"},
+      {"block comment", model("/* no */ \"gpt2\""), "", Code::syntax, ""},
+      {"NaN", training(R"({"global_batch": 32, "learning_rate": NaN})"), "/training/learning_rate", Code::bad_value, ""},
+      {"Infinity", training(R"({"global_batch": 32, "clip_norm": Infinity})"), "/training/clip_norm", Code::bad_value, ""},
+      {"minus Infinity", training(R"({"global_batch": -Infinity})"), "/training/global_batch", Code::bad_value, ""},
+      {"beyond every double", training(R"({"global_batch": 1e999})"), "/training/global_batch", Code::too_large, ""},
+      {"leading zero", training(R"({"global_batch": 032})"), "/training/global_batch", Code::syntax, ""},
+      {"two documents", Parts().text() + "{}", "", Code::syntax, ""},
+      {"not UTF-8", model("\"gpt\xff\""), "/model", Code::syntax, ""},
+      {"a zero byte", std::string("{\"model\": \0}", 12), "/model", Code::syntax, ""},
+      {"nested 100,000 deep", extra("\"sharding\": " + std::string(100'000, '[') + std::string(100'000, ']')),
+       "*", Code::nesting, ""},
+      {"nested 100,000 deep in objects",
+       [] {
+         std::string out = "{";
+         for (int i = 0; i < 100'000; ++i) out += "\"a\":{";
+         return out;
+       }(),
+       "*", Code::nesting, ""},
+      {"duplicate key", extra(R"("mesh": {"data": 16})"), "/mesh", Code::duplicate_key, ""},
+      {"duplicate key inside", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "chip": "tpu-v4"})"), "/cluster/chip",
+       Code::duplicate_key, ""},
+      {"a million values", extra("\"sharding\": [" + [] {
+         std::string out = "1";
+         for (int i = 0; i < 400'000; ++i) out += ",1";
+         return out;
+       }() + "]"),
+       "*", Code::too_large, ""},
+      {"a text beyond the bound", "{\"name\": \"" + std::string(3'000'000, 'x') + "\"}", "", Code::too_large, ""},
+      {"a name beyond the bound", extra("\"name\": \"" + std::string(5'000, 'x') + "\""), "/name", Code::too_large, ""},
+  };
+}
+
+std::vector<Row> shape_rows() {
+  return {
+      {"not an object", "[]", "", Code::wrong_type, ""},
+      {"a number", "42", "", Code::wrong_type, ""},
+      {"no model", R"({"cluster": {"chip": "tpu-v5e", "topology": "1x1"}, "training": {"global_batch": 1}})", "",
+       Code::missing_key, "model"},
+      {"no cluster", R"({"model": "gpt2", "training": {"global_batch": 1}})", "", Code::missing_key, "cluster"},
+      {"no training", R"({"model": "gpt2", "cluster": {"chip": "tpu-v5e", "topology": "1x1"}})", "", Code::missing_key,
+       "training"},
+      {"no batch", training("{}"), "/training", Code::missing_key, "global_batch"},
+      {"no chip", cluster(R"({"topology": "4x4"})"), "/cluster", Code::missing_key, "chip"},
+      {"no size of the cluster", cluster(R"({"chip": "tpu-v5e"})"), "/cluster", Code::missing_key, ""},
+      {"unknown key at the top", extra(R"("stratgies": {})"), "/stratgies", Code::unknown_key, "strategies"},
+      {"unknown key in the cluster", cluster(R"({"chip": "tpu-v5e", "topologi": "4x4", "topology": "4x4"})"),
+       "/cluster/topologi", Code::unknown_key, "topology"},
+      {"unknown key in the model", model(R"({"preset": "gpt2", "n_layers": 4})"), "/model/n_layers", Code::unknown_key,
+       "layers"},
+      {"a key that belongs elsewhere", training(R"({"global_batch": 32, "zero_stage": 3})"), "/training/zero_stage",
+       Code::unknown_key, "/strategies/fsdp/zero_stage"},
+      {"a key that belongs at the top", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "mesh": {}})"), "/cluster/mesh",
+       Code::unknown_key, "/mesh"},
+      {"another tool's word for a key", training(R"({"global_batch": 32, "lr": 1e-3})"), "/training/lr", Code::unknown_key,
+       "learning_rate"},
+      {"unknown key in a strategy", extra(R"("strategies": {"fsdp": {"zero": 3}})"), "/strategies/fsdp/zero",
+       Code::unknown_key, "zero_stage"},
+      {"version 2", extra(R"("version": 2)"), "/version", Code::not_in_version, "1"},
+      {"version as text", extra(R"("version": "1")"), "/version", Code::wrong_type, "1"},
+      {"checkpoint", extra(R"("checkpoint": {"interval": "1 h"})"), "/checkpoint", Code::not_in_version, ""},
+      {"failures", extra(R"("failures": {"mtbf": "1 d"})"), "/failures", Code::not_in_version, ""},
+      {"price", extra(R"("price": {"chip_hour": 1.2})"), "/price", Code::not_in_version, ""},
+      {"sweep", extra(R"("sweep": {"mesh.tensor": [1, 2]})"), "/sweep", Code::not_in_version, ""},
+      {"static faults", extra(R"("faults_static": [{"link": 1}])"), "/faults_static", Code::not_in_version, ""},
+      {"baseline", extra(R"("baseline": "x.json")"), "/baseline", Code::not_in_version, ""},
+      {"name as a number", extra(R"("name": 7)"), "/name", Code::wrong_type, ""},
+  };
+}
+
+std::vector<Row> model_rows() {
+  return {
+      {"model as a number", model("7"), "/model", Code::wrong_type, ""},
+      {"model without a name", model("\"\""), "/model", Code::bad_value, ""},
+      {"model from nowhere", model(R"({"layers": 4})"), "/model", Code::missing_key, ""},
+      {"model from two places", model(R"({"preset": "gpt2", "huggingface": "config.json"})"), "/model/huggingface",
+       Code::conflict, ""},
+      {"family misspelt", model(R"({"family": "transfomer"})"), "/model/family", Code::unknown_name, "transformer"},
+      {"transformer without vocab", model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 8, "mlp": 256})"),
+       "/model", Code::missing_key, "vocab"},
+      {"a billion layers", model(R"({"preset": "gpt2", "layers": 1000000000})"), "/model/layers", Code::too_large, ""},
+      {"no layers", model(R"({"preset": "gpt2", "layers": 0})"), "/model/layers", Code::bad_value, "1"},
+      {"negative layers", model(R"({"preset": "gpt2", "layers": -3})"), "/model/layers", Code::bad_value, "1"},
+      {"half a layer", model(R"({"preset": "gpt2", "layers": 2.5})"), "/model/layers", Code::wrong_type, "3"},
+      {"layers in quotes", model(R"({"preset": "gpt2", "layers": "12"})"), "/model/layers", Code::wrong_type, "12"},
+      {"width of 1e300", transformer(R"("head_dim": 1e300)"), "/model/head_dim", Code::too_large, ""},
+      {"query heads that key heads do not divide", transformer(R"("kv_heads": 3)"), "/model/kv_heads",
+       Code::not_divisible, ""},
+      {"heads that do not divide the width",
+       model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 7, "mlp": 256, "vocab": 1000})"),
+       "/model/heads", Code::not_divisible, ""},
+      {"rotary pairs of an odd head", transformer(R"("positions": "rotary", "head_dim": 7)"), "/model/head_dim",
+       Code::not_divisible, ""},
+      {"bias as a number", transformer(R"("bias": 1)"), "/model/bias", Code::wrong_type, ""},
+      {"positions misspelt", transformer(R"("positions": "rotery")"), "/model/positions", Code::unknown_name, "rotary"},
+      {"norm_eps of 0", transformer(R"("norm_eps": 0)"), "/model/norm_eps", Code::bad_value, ""},
+      {"vocab of an MLP", model(R"({"family": "mlp", "layers": 2, "embed": 8, "mlp": 32, "vocab": 10})"), "/model/vocab",
+       Code::conflict, ""},
+      {"step length of a preset", model(R"({"preset": "gpt2", "step_compute": "1 s"})"), "/model/step_compute",
+       Code::conflict, ""},
+      {"a step that takes no time", fixed("0"), "/model/step_compute",
+       Code::bad_value, ""},
+      {"a step of a year", fixed(R"("8766 h")"), "/model/step_compute",
+       Code::too_large, ""},
+      {"a step in bytes", fixed(R"("323 MB")"), "/model/step_compute", Code::bad_unit, "323 ms"},
+      {"a fixed step that is sharded",
+       R"({"model": {"family": "fixed", "step_compute": 1}, "cluster": {"chip": "v100", "hosts": 2, "chips_per_host": 1},
+           "mesh": {"tensor": 2}, "training": {"global_batch": 4}})",
+       "/mesh/tensor", Code::conflict, "data"},
+      {"a fixed step with an optimizer",
+       R"({"model": {"family": "fixed", "step_compute": 1}, "cluster": {"chip": "v100", "hosts": 2, "chips_per_host": 1},
+           "training": {"global_batch": 4, "optimizer": "adam"}})",
+       "/training/optimizer", Code::conflict, ""},
+  };
+}
+
+std::vector<Row> cluster_rows() {
+  const auto shape = [](const char* s) { return cluster(R"({"chip": "tpu-v5e", "topology": )" + std::string(s) + "}"); };
+  return {
+      {"cluster as a name", cluster(R"("tpu-v5e")"), "/cluster", Code::wrong_type, ""},
+      {"chip as a number", cluster(R"({"chip": 5, "topology": "4x4"})"), "/cluster/chip", Code::wrong_type, ""},
+      {"chip of nothing", cluster(R"({"chip": {}, "topology": "4x4"})"), "/cluster/chip", Code::missing_key, "preset"},
+      {"a list as a chip's number", cluster(R"({"chip": {"preset": "tpu-v5e", "peak_bf16": [1]}, "topology": "4x4"})"),
+       "/cluster/chip/peak_bf16", Code::wrong_type, ""},
+      {"shape as a list", shape("[4, 4]"), "/cluster/topology", Code::wrong_type, "4x4"},
+      {"shape with a capital", shape(R"("4X4")"), "/cluster/topology", Code::bad_value, "4x4"},
+      {"shape cut off", shape(R"("4x4x")"), "/cluster/topology", Code::bad_value, ""},
+      {"shape with a zero", shape(R"("4x0")"), "/cluster/topology", Code::bad_value, ""},
+      {"shape with a sign", shape(R"("4x-4")"), "/cluster/topology", Code::bad_value, ""},
+      {"10^12 chips", shape(R"("10000x10000x10000")"), "/cluster/topology", Code::too_large, ""},
+      {"a shape that overflows", shape(R"("999999999999999999x999999999999999999")"), "/cluster/topology",
+       Code::too_large, ""},
+      {"seven axes", shape(R"("2x2x2x2x2x2x2")"), "/cluster/topology", Code::too_large, ""},
+      {"no slices", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "slices": 0})"), "/cluster/slices",
+       Code::bad_value, "1"},
+      {"10^12 slices", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "slices": 1000000000000})"), "/cluster/slices",
+       Code::too_large, ""},
+      {"slices that are too many together", cluster(R"({"chip": "tpu-v5e", "topology": "16x16", "slices": 100000})"),
+       "/cluster/slices", Code::too_large, ""},
+      {"hosts beside a shape", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "hosts": 4})"), "/cluster/hosts",
+       Code::conflict, ""},
+      {"slices of hosts", cluster(R"({"chip": "h100", "hosts": 2, "chips_per_host": 8, "slices": 2})"),
+       "/cluster/slices", Code::conflict, ""},
+      {"hosts that are too many together", cluster(R"({"chip": "h100", "hosts": 1000000, "chips_per_host": 8})"),
+       "/cluster/hosts", Code::too_large, ""},
+      {"negative hosts", cluster(R"({"chip": "h100", "hosts": -2, "chips_per_host": 8})"), "/cluster/hosts",
+       Code::bad_value, "1"},
+  };
+}
+
+std::vector<Row> mesh_rows() {
+  return {
+      {"mesh as a list", mesh("[8, 2]"), "/mesh", Code::wrong_type, ""},
+      {"mesh without axes", mesh("{}"), "/mesh", Code::bad_value, ""},
+      {"axis misspelt", mesh(R"({"fsdp": 8, "tensr": 2})"), "/mesh/tensr", Code::unknown_key, "tensor"},
+      {"another tool's axis", mesh(R"({"dp": 8, "tensor": 2})"), "/mesh/dp", Code::unknown_key, "data"},
+      {"context", mesh(R"({"fsdp": 8, "context": 2})"), "/mesh/context", Code::not_in_version, ""},
+      {"expert", mesh(R"({"fsdp": 8, "expert": 2})"), "/mesh/expert", Code::not_in_version, ""},
+      {"axis of 0", mesh(R"({"fsdp": 8, "tensor": 0})"), "/mesh/tensor", Code::bad_value, "1"},
+      {"axis of 10^12", mesh(R"({"fsdp": 1000000000000})"), "/mesh/fsdp", Code::too_large, ""},
+      {"axis as text", mesh(R"({"fsdp": "8", "tensor": 2})"), "/mesh/fsdp", Code::wrong_type, "8"},
+      {"mesh with too few devices", mesh(R"({"fsdp": 4, "tensor": 2})"), "/mesh", Code::mesh_mismatch, "\"fsdp\": 8"},
+      {"mesh with too many devices", mesh(R"({"fsdp": 8, "tensor": 4})"), "/mesh", Code::mesh_mismatch, "\"fsdp\": 4"},
+      {"mesh that no one axis can mend", mesh(R"({"fsdp": 3, "tensor": 5})"), "/mesh", Code::mesh_mismatch, ""},
+      {"mesh beyond every cluster", mesh(R"({"data": 1000000, "fsdp": 1000000, "tensor": 1000000})"), "/mesh",
+       Code::too_large, ""},
+      {"strategy without its axis", extra(R"("strategies": {"pipeline": {"schedule": "1f1b"}})"), "/strategies/pipeline",
+       Code::conflict, ""},
+      {"strategy misspelt", extra(R"("strategies": {"fsdpp": {}})"), "/strategies/fsdpp", Code::unknown_key, "fsdp"},
+      {"strategy as a number", extra(R"("strategies": {"fsdp": 3})"), "/strategies/fsdp", Code::wrong_type, ""},
+      {"ZeRO stage 4", extra(R"("strategies": {"fsdp": {"zero_stage": 4}})"), "/strategies/fsdp/zero_stage",
+       Code::too_large, ""},
+      {"ZeRO stage 0", extra(R"("strategies": {"fsdp": {"zero_stage": 0}})"), "/strategies/fsdp/zero_stage",
+       Code::bad_value, "1"},
+      {"sequence_parallel as a number", extra(R"("strategies": {"tensor": {"sequence_parallel": 1}})"),
+       "/strategies/tensor/sequence_parallel", Code::wrong_type, ""},
+  };
+}
+
+std::string pipelined(std::string strategy, std::string model_text = R"("gpt2")") {
+  Parts p;
+  p.mesh = R"({"data": 2, "pipeline": 8})";
+  p.model = std::move(model_text);
+  p.extra = "\"strategies\": " + std::move(strategy) + ",\n";
+  return p.text();
+}
+
+std::vector<Row> training_rows() {
+  return {
+      {"batch of 0", training(R"({"global_batch": 0})"), "/training/global_batch", Code::bad_value, "1"},
+      {"batch of 1e300", training(R"({"global_batch": 1e300})"), "/training/global_batch", Code::too_large, ""},
+      {"batch that replicas do not divide", training(R"({"global_batch": 30})"), "/training/global_batch",
+       Code::not_divisible, "32"},
+      {"batch smaller than the replicas", training(R"({"global_batch": 3})"), "/training/global_batch",
+       Code::not_divisible, "8"},
+      {"microbatch that does not divide the share", training(R"({"global_batch": 32, "microbatch": 3})"),
+       "/training/microbatch", Code::not_divisible, "2"},
+      {"more tokens than a double counts", training(R"({"global_batch": 1000000000000, "sequence_length": 100000000})"),
+       "/training/global_batch", Code::too_large, ""},
+      {"dtype of another tool", training(R"({"global_batch": 32, "compute_dtype": "bfloat16"})"),
+       "/training/compute_dtype", Code::unknown_name, "bf16"},
+      {"fp8", training(R"({"global_batch": 32, "compute_dtype": "fp8"})"), "/training/compute_dtype",
+       Code::not_in_version, ""},
+      {"optimizer misspelt", training(R"({"global_batch": 32, "optimizer": "adamv"})"), "/training/optimizer",
+       Code::unknown_name, "adam"},
+      {"optimizer in capitals", training(R"({"global_batch": 32, "optimizer": {"name": "AdamW"}})"),
+       "/training/optimizer/name", Code::unknown_name, "adamw"},
+      {"momentum of adam", training(R"({"global_batch": 32, "optimizer": {"name": "adam", "momentum": 0.9}})"),
+       "/training/optimizer/momentum", Code::conflict, ""},
+      {"beta of 1", training(R"({"global_batch": 32, "optimizer": {"name": "adam", "beta1": 1}})"),
+       "/training/optimizer/beta1", Code::too_large, ""},
+      {"learning rate of 0", training(R"({"global_batch": 32, "learning_rate": 0})"), "/training/learning_rate",
+       Code::bad_value, ""},
+      {"learning rate as text", training(R"({"global_batch": 32, "learning_rate": "3e-4"})"), "/training/learning_rate",
+       Code::wrong_type, ""},
+      {"negative clip", training(R"({"global_batch": 32, "clip_norm": -1})"), "/training/clip_norm", Code::bad_value, ""},
+      {"remat misspelt", training(R"({"global_batch": 32, "remat": "selektive"})"), "/training/remat",
+       Code::unknown_name, "selective"},
+      {"attention misspelt", training(R"({"global_batch": 32, "attention": "flsh"})"), "/training/attention",
+       Code::unknown_name, "flash"},
+      {"bucket in seconds", R"({"model": "gpt2", "cluster": {"chip": "tpu-v5e", "topology": "1x1"},
+         "training": {"global_batch": 1}, "strategies": {"data": {"bucket_bytes": "25 ms"}}})",
+       "/strategies/data/bucket_bytes", Code::bad_unit, "25 MB"},
+      {"compression", R"({"model": "gpt2", "cluster": {"chip": "tpu-v5e", "topology": "1x1"},
+         "training": {"global_batch": 1}, "strategies": {"data": {"compression": "int8"}}})",
+       "/strategies/data/compression", Code::not_in_version, ""},
+      {"virtual stages", pipelined(R"({"pipeline": {"virtual_stages": 2}})"), "/strategies/pipeline/virtual_stages",
+       Code::not_in_version, "1"},
+      {"schedule misspelt", pipelined(R"({"pipeline": {"schedule": "1f1"}})"), "/strategies/pipeline/schedule",
+       Code::unknown_name, "1f1b"},
+      {"schedule of a later version", pipelined(R"({"pipeline": {"schedule": "interleaved"}})"),
+       "/strategies/pipeline/schedule", Code::not_in_version, ""},
+      {"more stages than layers", pipelined("{}", R"({"preset": "gpt2", "layers": 4})"), "/mesh/pipeline", Code::conflict,
+       "4"},
+  };
+}
+
+std::vector<Row> sharding_and_input_rows() {
+  const auto rules = [](const char* tables) { return extra("\"sharding\": " + std::string(tables)); };
+  const auto input = [](const char* v) { return extra("\"input\": " + std::string(v)); };
+  return {
+      {"logical axis misspelt", rules(R"({"parameters": {"vocabs": ["tensor"]}})"), "/sharding/parameters/vocabs",
+       Code::unknown_key, "vocab"},
+      {"logical axis of a later version", rules(R"({"parameters": {"expert": ["tensor"]}})"),
+       "/sharding/parameters/expert", Code::not_in_version, ""},
+      {"place misspelt", rules(R"({"activations": {"residul.seq": ["tensor"]}})"), "/sharding/activations/residul.seq",
+       Code::unknown_key, "residual.seq"},
+      {"batch of a parameter", rules(R"({"parameters": {"batch": ["fsdp"]}})"), "/sharding/parameters/batch",
+       Code::conflict, "/sharding/activations/batch"},
+      {"mesh axis that is not there", rules(R"({"parameters": {"mlp": ["data"]}})"), "/sharding/parameters/mlp/0",
+       Code::unknown_name, ""},
+      {"mesh axis without its list", rules(R"({"parameters": {"mlp": "tensor"}})"), "/sharding/parameters/mlp",
+       Code::wrong_type, "[\"tensor\"]"},
+      {"mesh axis twice", rules(R"({"parameters": {"mlp": ["tensor", "tensor"]}})"), "/sharding/parameters/mlp/1",
+       Code::conflict, ""},
+      {"table misspelt", rules(R"({"parameter": {}})"), "/sharding/parameter", Code::unknown_key, "parameters"},
+      {"storage without bandwidth", input(R"({"storage": {"bandwidth": 0}})"), "/input/storage/bandwidth",
+       Code::bad_value, ""},
+      {"storage in bytes", input(R"({"storage": {"bandwidth": "2 GB"}})"), "/input/storage/bandwidth", Code::bad_unit,
+       "2 GB/s"},
+      {"negative latency", input(R"({"storage": {"latency": -1}})"), "/input/storage/latency", Code::bad_value, ""},
+      {"shared by no one", input(R"({"storage": {"shared_by": "hosts"}})"), "/input/storage/shared_by",
+       Code::unknown_name, "host"},
+      {"stage without a time", input(R"({"stages": [{"name": "decode"}]})"), "/input/stages/0", Code::missing_key,
+       "time_per_example"},
+      {"stage without threads", input(R"({"stages": [{"name": "d", "time_per_example": 1, "threads": 0}]})"),
+       "/input/stages/0/threads", Code::bad_value, "1"},
+      {"two stages of one name",
+       input(R"({"stages": [{"name": "d", "time_per_example": 1}, {"name": "d", "time_per_example": 2}]})"),
+       "/input/stages/1/name", Code::conflict, ""},
+      {"stages as an object", input(R"({"stages": {}})"), "/input/stages", Code::wrong_type, ""},
+      {"prefetch of nothing", input(R"({"prefetch": 0})"), "/input/prefetch", Code::bad_value, "1"},
+      {"a copy at no rate", input(R"({"host_to_chip": "0 GB/s"})"), "/input/host_to_chip", Code::bad_value, ""},
+  };
+}
+
+void run(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const auto start = std::chrono::steady_clock::now();
+    DiagnosticSink sink;
+    scenario::read(row.text, "bad.json", sink);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    CHECK(took.count() < 1.0);
+    REQUIRE(sink.all().size() >= 1);
+    std::string all;
+    for (const Diagnostic& d : sink.all()) all += format(d) + "\n";
+    CAPTURE(all);
+    // One mistake, one diagnostic.
+    CHECK(sink.all().size() == 1);
+    const Diagnostic& d = sink.all().front();
+    CHECK(d.severity == Severity::error);
+    CHECK(code_name(d.code) == code_name(row.code));
+    if (row.pointer != "*") CHECK(d.pointer == row.pointer);
+    CHECK(d.suggestion == row.suggestion);
+    CHECK(d.file == "bad.json");
+    if (row.text.size() < (1u << 20)) CHECK(d.line >= 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a text that is no JSON, or too much of it, is refused at its place") { run(syntax_rows()); }
+TEST_CASE("missing, unknown and planned keys are named") { run(shape_rows()); }
+TEST_CASE("a model that cannot be is refused at the field to blame") { run(model_rows()); }
+TEST_CASE("a cluster that cannot be is refused at the field to blame") { run(cluster_rows()); }
+TEST_CASE("a mesh or strategy that cannot be is refused at the field to blame") { run(mesh_rows()); }
+TEST_CASE("training settings that cannot be are refused at the field to blame") { run(training_rows()); }
+TEST_CASE("sharding rules and input that cannot be are refused at the field to blame") {
+  run(sharding_and_input_rows());
+}
