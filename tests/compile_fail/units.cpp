@@ -1,7 +1,11 @@
-// Compiled once as it stands, which must work, and once for each FAULT, which must not (run.sh). Each faulty line sits
-// directly below its `#if FAULT == N`, so that the compiler's complaint can be matched with it.
+// Compiled once as it stands, which must work, and once with -DFAULTS, where the compiler must complain about each line
+// directly below an `#if FAULTS` and about no other (run.sh).
 #include "sim/base/strong_id.hpp"
 #include "sim/base/units.hpp"
+
+#ifndef FAULTS
+#define FAULTS 0
+#endif
 
 using namespace tpusim;
 
@@ -16,37 +20,37 @@ double use() {
   Seconds time = size / rate;
   SimTime now = SimTime::from(time);
   OpId op(3);
-#if FAULT == 1
+#if FAULTS
   time = size;
 #endif
-#if FAULT == 2
+#if FAULTS
   time = size * rate;
 #endif
-#if FAULT == 3
+#if FAULTS
   time = 3.0;
 #endif
-#if FAULT == 4
+#if FAULTS
   time += size;
 #endif
-#if FAULT == 5
+#if FAULTS
   if (size < rate) time = Seconds(0);
 #endif
-#if FAULT == 6
+#if FAULTS
   now = now + time;
 #endif
-#if FAULT == 7
+#if FAULTS
   now = time;
 #endif
-#if FAULT == 8
+#if FAULTS
   const double plain = size;
 #endif
-#if FAULT == 9
+#if FAULTS
   op = ValueId(3);
 #endif
-#if FAULT == 10
+#if FAULTS
   op = 3;
 #endif
-#if FAULT == 11
+#if FAULTS
   time = Flops(1) / rate;
 #endif
   return time.value() + now.seconds().value() + op.index;

@@ -7,7 +7,9 @@ cd "$1"
 build_dir=${2-}
 failed=0
 
-mapfile -t files < <(find sim models topologies reports -name node_modules -prune -o -path sim/cli -prune -o \
+rooms=()
+for room in sim models topologies reports; do [ ! -d "$room" ] || rooms+=("$room"); done
+mapfile -t files < <(find "${rooms[@]}" -name node_modules -prune -o -path sim/cli -prune -o \
   \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inc' \) -type f -print | LC_ALL=C sort)
 [ ${#files[@]} -gt 0 ] || { echo "no source files under $1"; exit 1; }
 
@@ -89,20 +91,23 @@ if [ -n "$build_dir" ]; then
   for library in "${libraries[@]}"; do
     # .init_array: a constructor that runs before main. Writable data: .data and .bss, and their thread-local kind; the
     # .data.rel.ro sections are constants that hold addresses. A static inside a function carries "()::" or a guard:
-    # the source check above sees to it that it is constant.
-    objdump -h "$library" 2>/dev/null | awk -v lib="${library##*/}" '
+    # the source check above sees to it that it is constant. Boost.Graph's headers bring a constructed constant of their
+    # own into each file that includes its algorithms; that one is let pass.
+    { objdump -h "$library"; echo SYMBOLS; objdump -tC "$library"; } 2>/dev/null | awk -v lib="${library##*/}" '
       /file format/ { member = $1; sub(/:$/, "", member) }
-      $2 ~ /^\.(init_array|ctors)/ { print lib "(" member "): a static constructor runs before main"; faults++ }
-      END { exit faults > 0 }' || failed=1
-    objdump -tC "$library" 2>/dev/null | awk -v lib="${library##*/}" '
-      /file format/ { member = $1; sub(/:$/, "", member) }
+      $2 ~ /^\.(init_array|ctors)/ { constructed[member] = 1 }
       / O \.(data|bss|tdata|tbss)/ && !/ \.data\.rel\.ro/ && !/guard variable for/ && !/\)( const)?::/ && !/DW\.ref\./ {
         name = $0
         sub(/^.*\t[0-9a-f]+ +/, "", name)
+        if (name ~ /^boost::/) { boost[member] = 1; next }
         print lib "(" member "): writable global: " name
         faults++
       }
-      END { exit faults > 0 }' || failed=1
+      END {
+        for (member in constructed)
+          if (!(member in boost)) { print lib "(" member "): a static constructor runs before main"; faults++ }
+        exit faults > 0
+      }' || failed=1
   done
 fi
 

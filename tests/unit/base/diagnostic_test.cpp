@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 
 using namespace tpusim;
@@ -66,6 +68,17 @@ TEST_CASE("every code has a name of its own in lower case with dashes") {
     names.insert(name);
   }
   CHECK(names.size() == static_cast<std::size_t>(Code::unlisted) + 1);
+}
+
+TEST_CASE("the README of the room explains every code") {
+  std::ifstream file(TPUSIM_SOURCE_DIR "/sim/base/README.md");
+  const std::string readme((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  REQUIRE(!readme.empty());
+  for (int i = 0; i <= static_cast<int>(Code::unlisted); ++i) {
+    const std::string row = "\n| `" + std::string(code_name(static_cast<Code>(i))) + "` | ";
+    CAPTURE(row);
+    CHECK(readme.find(row) != std::string::npos);
+  }
 }
 
 TEST_CASE("a sink keeps all faults in order and throws them together") {
