@@ -51,6 +51,9 @@ struct Buffer {
   ir::ValueId value;            // local value in that block's (or update's) program
   std::int32_t parameter = -1;  // index of the parameter in its block, for parameters, gradients and slots
   std::int32_t slot = -1;       // optimizer slot index
+  // Scope step: the pipeline stages whose devices have one (a tied parameter: those of its blocks); empty = all. A tied
+  // parameter's buffers have scope step, `block` and `parameter` of the first block that holds it.
+  std::vector<std::int32_t> stages;
 };
 
 // An instance, relative to the call that owns the instruction.
@@ -87,7 +90,8 @@ struct Collective {
 
 // Boundary value handed to the neighbouring pipeline stage (x forward, dx backward), or a tied gradient.
 struct Permute {
-  BufferRef buffer;
+  BufferRef buffer;                      // the sender's, relative to the call that owns the send
+  BufferRef target;                      // the receiver's, relative to the call that owns the receive
   std::int32_t from_stage = 0, to_stage = 0;
   std::int64_t bytes = 0;
   std::int32_t resource = 0;             // a resource of its own per direction of the stage boundary
@@ -107,26 +111,32 @@ struct StageReduce {
 
 enum class InstrKind : std::uint8_t {
   kernel, collective,
-  done,          // wait for an asynchronous instruction earlier in the plan before its releases
+  // body >= 0: the compute stream waits here for the instruction of that index in this template's own list (overlap off).
+  // body -1: a place in plan order for releases only; nothing waits but they (each for the writer and readers of its instance).
+  done,
   send, receive, // body: index into permutes
   stage_reduce   // body: index into stage_reduces
 };
 
 struct Instr {
   InstrKind kind = InstrKind::kernel;
-  std::int32_t body = 0;                 // index into kernels, collectives, permutes, stage_reduces; done: index of the instr in `of_call`'s own list
+  std::int32_t body = 0;                 // index into kernels, collectives, permutes, stage_reduces; done: see above
   std::int8_t owner = 0;                 // -1: deferred by the preceding call; +1: prefetched for the following call. All its refs are that call's
   std::vector<BufferRef> allocates;      // refs relative to the owner call
   struct Release { BufferRef ref; std::int8_t owner = 0; };
-  std::vector<Release> releases;         // executed when this instruction has completed, in plan order
+  // In plan order, after this instruction was issued: each waits for the writers and readers of its instance (Backend::release). Owner as above.
+  std::vector<Release> releases;
 };
 
-// (block, phase, place among the microbatches): what a call does, without its neighbours.
+// (block, phase, place among the microbatches): what a call does, without its neighbours. Phase update has three kinds, in this
+// order within a step: block >= 0 and first: the norm pass (clipping: sum of squares of the site's reduced gradients); block -1: the
+// step-wide call that makes gscale; block >= 0 and not first: the update itself. Without clipping only the last exists.
 struct CallKind {
   std::int32_t block = 0;
   ir::Phase phase = ir::Phase::forward;  // forward, backward, update
   bool first = false, last = false;      // first: the gradients are written, not added; last: they are reduced as well
   std::int8_t stage_edge = 0;            // bit 0: receives its input from another stage; bit 1: sends its output to another stage
+  std::int32_t stage = -1;               // the stage, where stage_edge is not 0 (its permutes name it); else -1
   bool operator==(const CallKind&) const = default;
 };
 
@@ -182,7 +192,9 @@ struct StepProgram {
   std::vector<MemorySummary> memory;     // by stage
   std::int32_t resources = 0;            // physical axes, then permute resources
   std::vector<std::string> resource_names;
-  BufferId loss;                         // scope microbatch; partial over the axes in its spec; invalid if the model has none
+  BufferId loss;                         // scope microbatch, persistent; partial over the axes in its spec; invalid if the model has none
+  BufferId step_number;                  // scope step, persistent scalar: the 1-based number of the step, set by the reader; may be invalid
+  BufferId gscale;                       // scope step scalar made by the step-wide call; invalid without clipping
 
   // The template for a call between its neighbours in a schedule (kinds; -1 none).
   std::int32_t find_template(std::int32_t kind, std::int32_t previous, std::int32_t next) const;

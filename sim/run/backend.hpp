@@ -79,6 +79,7 @@ struct StageReduceCall {
 template <class B>
 concept Backend = requires(B b, const B cb, typename B::Token t, const std::vector<typename B::Token>& ts, std::int32_t c, Instance i,
                            const KernelCall& k, const CollectiveCall& g, const PermuteCall& p, const StageReduceCall& r) {
+  { B::kOrdered } -> std::convertible_to<bool>;                              // tokens are times (TimeToken) and may be repeated
   { b.origin() } -> std::same_as<typename B::Token>;                       // before everything
   { b.join(t, t) } -> std::same_as<typename B::Token>;                     // both
   // `stream` is the completion of the stream's previous instruction, `ready` everything else. Returns the completion.

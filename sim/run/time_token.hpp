@@ -1,0 +1,50 @@
+// The token of readers that keep time: when, and what the time before it was spent on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tpusim::run {
+
+// Why a device waited before the transfers that led to a token were under way.
+enum class Cause : std::uint8_t { overhead, input, bubble };
+
+struct TimeToken {
+  std::int64_t ps = 0;
+  std::int64_t busy_since = 0;  // from then until `ps` some transfer that leads here was under way without a break
+  Cause before = Cause::overhead;
+  bool operator==(const TimeToken&) const = default;
+};
+
+// Both: the later one; where the earlier was still under way when the later's transfers began, they are one stretch.
+inline TimeToken join(const TimeToken& a, const TimeToken& b) {
+  const TimeToken& late = a.ps < b.ps || (a.ps == b.ps && a.busy_since > b.busy_since) ? b : a;
+  const TimeToken& early = &late == &a ? b : a;
+  TimeToken out = late;
+  if (early.ps >= late.busy_since && early.busy_since < late.busy_since) {
+    out.busy_since = early.busy_since;
+    out.before = early.before;
+  }
+  return out;
+}
+
+// What a class has spent its time on, in picoseconds; each instant once. Sums to the completion of its compute stream.
+struct Spent {
+  std::int64_t compute = 0, communication = 0, bubble = 0, input = 0, overhead = 0;
+  bool operator==(const Spent&) const = default;
+  Spent& operator+=(const Spent& o) {
+    compute += o.compute, communication += o.communication, bubble += o.bubble, input += o.input, overhead += o.overhead;
+    return *this;
+  }
+  friend Spent operator-(Spent a, const Spent& o) {
+    a.compute -= o.compute, a.communication -= o.communication, a.bubble -= o.bubble, a.input -= o.input, a.overhead -= o.overhead;
+    return a;
+  }
+  friend Spent operator*(Spent a, std::int64_t n) {
+    a.compute *= n, a.communication *= n, a.bubble *= n, a.input *= n, a.overhead *= n;
+    return a;
+  }
+  std::int64_t total() const { return compute + communication + bubble + input + overhead; }
+};
+
+}  // namespace tpusim::run
