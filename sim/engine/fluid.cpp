@@ -71,6 +71,7 @@ FlowId FluidNetwork::start(FlowSpec spec, Action done) {
 bool FluidNetwork::cancel(FlowId id) {
   if (find(id) == nullptr) return false;
   leave(id.slot);
+  arm_wake();
   return true;
 }
 
@@ -145,7 +146,6 @@ void FluidNetwork::leave(std::int32_t slot) {
   f.rate = 0;
   --active_;
   free_.push_back(slot);
-  if (active_ == 0) arm_wake();
 }
 
 void FluidNetwork::end(std::int32_t slot) {
