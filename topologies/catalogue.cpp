@@ -1,6 +1,7 @@
 #include "topologies/catalogue.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -82,6 +83,14 @@ class CardReader {
     return value->get<double>();
   }
 
+  // A whole number from 0 to 2^31; 0 after a fault.
+  std::int64_t whole(const json& object, const std::string& at, const char* key) {
+    const double value = number(object, at, key);
+    if (value >= 0 && value <= 2147483648.0 && value == std::floor(value)) return static_cast<std::int64_t>(value);
+    fail(Code::bad_value, at + "/" + key, "expected a whole number from 0 to 2147483648");
+    return 0;
+  }
+
   Confidence confidence(const json& object, const std::string& at) {
     const std::string name = text(object, at, "confidence");
     const std::optional<Confidence> found = confidence_from_name(name);
@@ -146,14 +155,16 @@ class CardReader {
     const std::string at = "/slices";
     only(*slices, at,
          {"dimensions", "wrap", "wrap_length", "pod", "max_chips", "listed", "source", "confidence"});
-    rules.dimensions = static_cast<int>(number(*slices, at, "dimensions"));
+    rules.dimensions = static_cast<int>(std::min<std::int64_t>(whole(*slices, at, "dimensions"), 8));
     rules.wrap = wrap(text(*slices, at, "wrap"));
-    rules.wrap_length = static_cast<std::int64_t>(number(*slices, at, "wrap_length"));
-    rules.max_chips = static_cast<std::int64_t>(number(*slices, at, "max_chips"));
+    rules.wrap_length = whole(*slices, at, "wrap_length");
+    rules.max_chips = whole(*slices, at, "max_chips");
     if (const json* pod = member(*slices, at, "pod")) rules.pod = shape(*pod, at + "/pod");
-    if (const json* listed = member(*slices, at, "listed"))
-      for (std::size_t i = 0; i < listed->size(); ++i)
+    if (const json* listed = member(*slices, at, "listed")) {
+      if (!listed->is_array()) fail(Code::wrong_type, at + "/listed", "expected a list of shapes");
+      for (std::size_t i = 0; listed->is_array() && i < listed->size(); ++i)
         rules.listed.push_back(shape((*listed)[i], at + "/listed/" + std::to_string(i)));
+    }
     rules.source = text(*slices, at, "source");
     rules.confidence = confidence(*slices, at);
     if (rules.pod.size() != static_cast<std::size_t>(rules.dimensions))
