@@ -97,9 +97,11 @@ struct Permute {
   std::int32_t resource = 0;             // a resource of its own per direction of the stage boundary
   Seconds alpha;                         // hops x hop latency
   BytesPerSecond beta;                   // one direction, after sharing
+  fabric::Level level = fabric::Level::chip;  // of the slowest link on the way
 };
 
-// A gradient that several stages hold (tied embedding): summed over the stages listed. Rendezvous of all their classes.
+// A gradient that several stages hold (tied embedding): summed over the stages listed, each sending its own to every other (so
+// stages x (stages - 1) x bytes in all), adding in the order of the stages. Rendezvous of all their classes.
 struct StageReduce {
   BufferRef buffer;
   std::vector<std::int32_t> stages;
@@ -107,6 +109,7 @@ struct StageReduce {
   Seconds alpha;
   BytesPerSecond beta;
   std::int32_t resource = 0;
+  fabric::Level level = fabric::Level::chip;
 };
 
 enum class InstrKind : std::uint8_t {

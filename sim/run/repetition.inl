@@ -8,12 +8,12 @@ void Repetition<B>::push(Numbers& out, const TimeToken& t, std::int64_t base) {
   const bool past = t.ps <= base;
   out.push_back(past ? 0 : t.ps - base);
   out.push_back(past ? 0 : std::max<std::int64_t>(t.busy_since - base, 0));
-  out.push_back(past ? 0 : static_cast<std::int64_t>(t.before));
+  out.push_back(past ? 0 : static_cast<std::int64_t>(t.before) + 4 * (static_cast<std::int64_t>(t.transfer) + 1));
 }
 
 template <Backend B>
 TimeToken Repetition<B>::pull(const Numbers& in, std::size_t& at, std::int64_t base) {
-  TimeToken t{in[at] + base, in[at + 1] + base, static_cast<Cause>(in[at + 2])};
+  TimeToken t{in[at] + base, in[at + 1] + base, static_cast<Cause>(in[at + 2] % 4), static_cast<std::int32_t>(in[at + 2] / 4) - 1};
   at += 3;
   return t;
 }

@@ -1,0 +1,59 @@
+// The reader that keeps time: every instruction's duration from tables, every token a time in picoseconds.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "sim/run/backend.hpp"
+#include "sim/run/time_token.hpp"
+#include "sim/timing/chip_cost.hpp"
+#include "sim/timing/collective_time.hpp"
+
+namespace tpusim::timing {
+
+// Durations of everything that a StepProgram can issue, on a machine. Transfers are numbered: collectives, then permutes, then stage
+// reduces.
+struct Durations {
+  std::vector<SimTime> kernels, transfers;
+  std::int32_t permute0 = 0, stage_reduce0 = 0;  // number of the first permute, stage reduce
+};
+Durations durations(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric, const SpeedUp& speed_up = {});
+
+// What a backend saw happen, for timelines and for replaying in exactly this order.
+struct Event {
+  std::int32_t device_class = 0;
+  plan::InstrKind kind = plan::InstrKind::kernel;
+  std::int32_t body = 0, site = 0;
+  std::int64_t microbatch = 0;
+  std::int64_t start = 0, end = 0;  // ps
+};
+
+class TimingBackend {
+ public:
+  using Token = run::TimeToken;
+  static constexpr bool kOrdered = true;
+  // batch_ready(step): when the batch of a step is on the chips, in ps; empty: always there.
+  TimingBackend(const Durations& durations, std::size_t classes, std::function<std::int64_t(std::int64_t)> batch_ready);
+
+  Token origin() const { return {}; }
+  Token join(const Token& a, const Token& b) const { return run::join(a, b); }
+  Token kernel(std::int32_t c, const run::KernelCall& call, const Token& stream, const Token& ready);
+  Token collective(const run::CollectiveCall& call, const Token& stream, const Token& ready);
+  Token permute(const run::PermuteCall& call, const Token& stream, const Token& sender, const Token& receiver);
+  Token stage_reduce(const run::StageReduceCall& call, const Token& stream, const Token& ready);
+  Token allocate(std::int32_t, const run::Instance&, const Token& memory) const { return memory; }
+  Token release(std::int32_t, const run::Instance&, const Token& memory, const Token& done) const { return run::join(memory, done); }
+  Token batch(std::int32_t c, std::int64_t step) const;
+
+  run::Spent& spent(std::int32_t c) { return spent_[static_cast<std::size_t>(c)]; }
+  // Called for everything issued, when set. Repetition must be off for it to see all.
+  std::function<void(const Event&)> observer;
+
+ private:
+  Token transfer(std::int32_t number, const Token& stream, const Token& ready, run::Cause waiting);
+  const Durations& durations_;
+  std::vector<run::Spent> spent_;
+  std::function<std::int64_t(std::int64_t)> batch_ready_;
+};
+
+}  // namespace tpusim::timing
