@@ -44,7 +44,7 @@ void check_mesh(const Scenario& s, Context& context) {
   std::vector<std::string> fixes;
   for (const MeshAxis& a : s.mesh) {
     const std::int64_t others = devices / a.size;
-    if (chips % others == 0) fixes.push_back(fmt::format("\"{}\": {}", a.name, chips / others));
+    if (chips % others == 0) fixes.push_back(fmt::format("{} {}", a.name, chips / others));
   }
   context.sink.error(Code::mesh_mismatch, "/mesh",
                      fmt::format("the mesh {} has {} devices, the cluster ({}) has {} chips", mesh_text(s.mesh), devices,

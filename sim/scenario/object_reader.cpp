@@ -172,7 +172,7 @@ std::optional<std::int64_t> ObjectReader::integer(const Json& value, const std::
     // A number in quotes is meant as that number.
     const std::string text = value.is_string() ? value.get<std::string>() : "";
     const bool digits = !text.empty() && text.size() < 16 && text.find_first_not_of("0123456789") == text.npos;
-    wrong_type(where, "an integer", value, digits ? text : "");
+    wrong_type(where, digits ? "an integer, without quotes," : "an integer", value, digits ? text : "");
     return std::nullopt;
   }
   const double real_value = value.get<double>();

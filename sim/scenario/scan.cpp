@@ -109,7 +109,7 @@ class Scanner {
   // After a comma: a closing bracket is a fault of its own, and harmless to what follows.
   bool trailing_comma(char close, std::size_t comma) {
     if (peek() != close) return false;
-    report(Code::syntax, comma, fmt::format("a comma before '{}'", close), "leave the comma out");
+    report(Code::syntax, comma, fmt::format("a comma before '{}'; leave it out", close));
     return true;
   }
 

@@ -54,7 +54,7 @@ TEST_CASE("a place counts lines and UTF-8 characters from one") {
 
 TEST_CASE("what is not JSON is told in words") {
   CHECK(first_fault("") == "the scenario is empty; a JSON object is expected");
-  CHECK(first_fault("{\"a\": 1,}") == "a comma before '}'");
+  CHECK(first_fault("{\"a\": 1,}") == "a comma before '}'; leave it out");
   CHECK(first_fault("{\"a\": 'x'}") == "a string is written in double quotes");
   CHECK(first_fault("{a: 1}") == "a key in double quotes is expected, 'a' found");
   CHECK(first_fault("{\"a\": NaN}") == "NaN: a finite number is expected");

@@ -1,0 +1,46 @@
+// `tpusim explain`: what the plan is, and where each number comes from.
+#include <ostream>
+
+#include "sim/cli/commands.hpp"
+#include "sim/cli/input_output.hpp"
+#include "sim/session/session.hpp"
+
+namespace tpusim::cli {
+namespace {
+
+class Explain : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    parser = app.add_subcommand("explain", "print the plan of a step, each collective's candidates, each number's formula");
+    scenario_.declare(*parser);
+    parser->footer(
+        "Examples:\n"
+        "  tpusim explain scenarios/quickstart.json\n"
+        "  tpusim explain my.json --set strategies.fsdp.zero_stage=2 | less\n");
+  }
+
+  int run(Streams& streams) override {
+    DiagnosticSink sink;
+    const scenario::Scenario scenario = read_scenario(scenario_, streams, sink);
+    print_diagnostics(sink.all(), streams);
+    if (sink.has_errors()) return exit_usage;
+    try {
+      streams.out << session::explain(scenario);
+    } catch (const ScenarioError& e) {
+      std::vector<Diagnostic> diagnostics = e.diagnostics;
+      scenario::locate(diagnostics, scenario.source);
+      print_diagnostics(diagnostics, streams);
+      return exit_usage;
+    }
+    return exit_done;
+  }
+
+ private:
+  ScenarioArguments scenario_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_explain() { return std::make_unique<Explain>(); }
+
+}  // namespace tpusim::cli

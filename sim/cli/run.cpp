@@ -1,0 +1,93 @@
+// `tpusim run`: a scenario in, the answer out.
+#include <ostream>
+
+#include "reports/html.hpp"
+#include "reports/json.hpp"
+#include "reports/table.hpp"
+#include "reports/trace.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/cli/input_output.hpp"
+#include "sim/cli/progress.hpp"
+#include "sim/session/session.hpp"
+
+namespace tpusim::cli {
+namespace {
+
+class Run : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    parser = app.add_subcommand("run", "simulate one training step, verify it, and say what holds it back");
+    scenario_.declare(*parser);
+    parser->add_flag("--json", json_, "print the result as JSON, alone on standard output, instead of a table");
+    parser->add_option("--html", html_, "write a report that needs no network")->type_name("FILE");
+    parser->add_option("--trace", trace_, "write the timeline for ui.perfetto.dev")->type_name("FILE");
+    parser->add_flag("--no-verify", no_verify_, "skip the execution of a shrunken copy with real numbers");
+    parser->footer(
+        "Examples:\n"
+        "  tpusim run scenarios/quickstart.json\n"
+        "  tpusim run scenarios/palm-540b.json --no-verify --json\n"
+        "  tpusim run my.json --set mesh.fsdp=8 --set mesh.tensor=2 --html my.html --trace my.trace\n"
+        "  tpusim new | tpusim run -\n"
+        "\n"
+        "Exit status: 0 done; 1 verification failed; 2 the input is wrong, or a file cannot be written;\n"
+        "3 the plan cannot work, with the result still printed where there is one.\n");
+  }
+
+  int run(Streams& streams) override {
+    DiagnosticSink sink;
+    const scenario::Scenario scenario = read_scenario(scenario_, streams, sink);
+    print_diagnostics(sink.all(), streams);
+    if (sink.has_errors()) return exit_usage;
+    Progress progress(streams);
+    session::Options options;
+    options.verify = !no_verify_;
+    options.progress = [&progress](std::string_view what) { progress.step(what); };
+    session::Outcome outcome;
+    try {
+      outcome = session::simulate(scenario, options);
+    } catch (const ScenarioError& e) {
+      progress.erase();
+      return refuse(e, scenario, streams);
+    }
+    progress.erase();
+    return report(outcome, streams);
+  }
+
+ private:
+  static int refuse(const ScenarioError& e, const scenario::Scenario& scenario, Streams& streams) {
+    std::vector<Diagnostic> diagnostics = e.diagnostics;
+    scenario::locate(diagnostics, scenario.source);
+    print_diagnostics(diagnostics, streams);
+    return exit_usage;
+  }
+
+  int report(const session::Outcome& outcome, Streams& streams) {
+    const result::Result& r = outcome.result;
+    // The answer first: a file that cannot be written loses nothing.
+    if (json_) {
+      streams.out << reports::json(r);
+    } else {
+      reports::TableOptions table;
+      table.width = streams.width;
+      table.colour = streams.out_is_terminal;
+      streams.out << reports::table(r, table);
+    }
+    streams.out.flush();
+    bool written = true;
+    if (!html_.empty()) written = write_file(html_, reports::html(r), "the report (--html)", streams) && written;
+    if (!trace_.empty()) written = write_file(trace_, reports::trace(r), "the timeline (--trace)", streams) && written;
+    if (!r.verdict.feasible) return exit_impossible;
+    if (r.verification && !r.verification->passed) return exit_check_failed;
+    return written ? exit_done : exit_usage;
+  }
+
+  ScenarioArguments scenario_;
+  bool json_ = false, no_verify_ = false;
+  std::string html_, trace_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run() { return std::make_unique<Run>(); }
+
+}  // namespace tpusim::cli

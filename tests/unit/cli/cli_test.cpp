@@ -1,0 +1,115 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli_support.hpp"
+#include "sim/cli/version.hpp"
+
+using namespace tpusim::cli;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A folder that is gone when the test is over.
+struct Folder {
+  std::filesystem::path path;
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tpusim-cli-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const char* file) const { return (path / file).string(); }
+};
+
+}  // namespace
+
+TEST_CASE("the version is that of the build") {
+  const std::string cmake = text_of(std::string(TPUSIM_SOURCE_DIR) + "/CMakeLists.txt");
+  CHECK(cmake.find("project(tpusim VERSION " + std::string(kVersion) + " ") != std::string::npos);
+  const Said said = call({"--version"});
+  CHECK(said.status == exit_done);
+  CHECK(said.out == "tpusim " + std::string(kVersion) + "\n");
+}
+
+TEST_CASE("every command has help with examples") {
+  for (const char* command : {"run", "check", "explain", "list", "new"}) {
+    CAPTURE(std::string(command));
+    const Said said = call({command, "--help"});
+    CHECK(said.status == exit_done);
+    CHECK(said.out.find("Examples:\n  tpusim " + std::string(command)) != std::string::npos);
+    CHECK(said.err == "");
+  }
+  CHECK(call({"--help"}).out.find("Exit status: 0 done;") != std::string::npos);
+}
+
+TEST_CASE("a misspelt command or option is told with the nearest") {
+  CHECK(call({"rnu"}).status == exit_usage);
+  CHECK(call({"rnu"}).err ==
+        "tpusim: no command is called \"rnu\"; did you mean \"run\"?\n"
+        "commands: run, check, explain, list, new; tpusim --help says more\n");
+  CHECK(call({}).err.find("a command is expected") != std::string::npos);
+  CHECK(call({"--versio"}).err.find("did you mean \"--version\"?") != std::string::npos);
+  const Said option = call({"run", "s.json", "--jso"});
+  CHECK(option.status == exit_usage);
+  CHECK(option.err == "tpusim run: no such option: --jso; did you mean \"--json\"?\ntpusim run --help says how it is used\n");
+  CHECK(call({"run"}).err.find("FILE is required") != std::string::npos);
+  CHECK(call({"list", "modls"}).err.find("did you mean \"models\"?") != std::string::npos);
+}
+
+TEST_CASE("the starter scenario is sound as it stands, and with each of its comments switched on") {
+  const Said starter = call({"new"});
+  REQUIRE(starter.status == exit_done);
+  CHECK(call({"check", "-"}, starter.out).status == exit_done);
+
+  // The examples in comments: lines that begin with "//   " and a quote. One at a time takes the place of its section.
+  for (const auto& [section, value] : std::vector<std::pair<std::string, std::string>>{
+           {"model", R"({"preset": "llama2-7b", "layers": 16})"},
+           {"model", R"({"family": "transformer", "layers": 32, "embed": 4096, "heads": 32, "kv_heads": 32,
+             "head_dim": 128, "mlp": 11008, "gated_mlp": true, "vocab": 32000, "tied_embeddings": false})"},
+           {"cluster", R"({"chip": {"preset": "tpu-v5e", "hbm_bandwidth": "900 GB/s"}, "topology": "4x4"})"},
+           {"cluster", R"({"chip": "h100", "hosts": 2, "chips_per_host": 8})"},
+           {"cluster", R"({"preset": "dgx-h100", "hosts": 2})"},
+           {"sharding", R"({"parameters": {"mlp": ["fsdp"]}, "activations": {"residual.seq": ["fsdp"]}})"},
+           {"input", R"({"storage": {"bandwidth": "2 GB/s", "latency": "1 ms", "shared_by": "job"},
+             "stages": [{"name": "decode", "threads": 8, "time_per_example": "5 ms"}],
+             "prefetch": 2, "host_to_chip": "15 GB/s"})"}}) {
+    CAPTURE(value);
+    const Said said = call({"check", "-", "--set", section + "=" + value}, starter.out);
+    CHECK(said.err == "");
+    CHECK(said.status == exit_done);
+  }
+}
+
+TEST_CASE("new never replaces a file unasked") {
+  const Folder folder;
+  const std::string file = folder / "s.json";
+  CHECK(call({"new", file}).status == exit_done);
+  CHECK(text_of(file) == call({"new"}).out);
+  std::ofstream(file) << "mine";
+  const Said refused = call({"new", file});
+  CHECK(refused.status == exit_usage);
+  CHECK(refused.err.find("the file exists already; --force replaces it") != std::string::npos);
+  CHECK(text_of(file) == "mine");
+  CHECK(call({"new", file, "--force"}).status == exit_done);
+  CHECK(text_of(file) == call({"new"}).out);
+  // Nothing is left beside it.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+}
+
+TEST_CASE("a full standard output is noticed") {
+  std::istringstream in;
+  std::ostringstream err;
+  std::ofstream full("/dev/full");
+  REQUIRE(full.good());
+  Streams streams{in, full, err};
+  CHECK(run_command({"new"}, streams) == exit_usage);
+  CHECK(err.str() == "tpusim: standard output cannot be written to\n");
+}
