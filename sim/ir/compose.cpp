@@ -119,6 +119,7 @@ ValueId attention(Builder& b, ValueId q, ValueId k, ValueId v, const AttentionSe
   if (settings.kind == AttentionKind::flash) {
     const auto results = b.add(Flash{scale, settings.causal, settings.block, {}}, {q, k, v}, dtype,
                                {"attention_out", place});
+    b.relabel(results[1], "attention_lse");
     return results[0];
   }
   const DType inside = statistics_of(dtype);

@@ -89,8 +89,10 @@ Gradients vjp_op(const Map& map, const VjpArgs& args) {
   Builder& b = args.builder();
   const Value y = args.operand(1);
   const ValueId dz = args.dy[0];
-  const Builder::As as_x{gradient_as(x).label, x.type.place, Table::activations};
-  const Builder::As as_y{gradient_as(y).label, y.type.place, Table::activations};
+  // Before it is folded, a gradient has the result's dims and stands where the result stands.
+  const Place place = args.result(0).type.place;
+  const Builder::As as_x{gradient_as(x).label, place, Table::activations};
+  const Builder::As as_y{gradient_as(y).label, place, Table::activations};
   switch (map.kind) {
     case Elementwise::add: return {fold_to(args, dz, x, shape), fold_to(args, dz, y, shape)};
     case Elementwise::sub:

@@ -86,6 +86,7 @@ class Builder {
   InlineVector<ValueId, 4> add(const OpKind& kind, const InlineVector<ValueId, 8>& operands, DType dtype, As as) {
     return add(kind, operands, dtype, as, Shape());
   }
+  void relabel(ValueId id, std::string_view label) { program_.value(id).label = label; }
   const TensorType& type(ValueId id) const { return program_.value(id).type; }
   const Program& program() const { return program_; }
 

@@ -48,11 +48,12 @@ ValueId fold_to(const VjpArgs& args, ValueId dy, const Value& value, const Shape
     else
       times *= static_cast<double>(d.valid);  // dy is the same along d
   }
+  const Builder::As part{as.label, builder.type(dy).place, Table::activations};
   // A gradient of a parameter is accumulated in the wider of the two types.
-  if (bytes_of(wanted) > bytes_of(builder.type(dy).dtype)) dy = builder.cast(dy, wanted, {as.label, as.place, Table::activations});
+  if (bytes_of(wanted) > bytes_of(builder.type(dy).dtype)) dy = builder.cast(dy, wanted, part);
   const bool narrow = builder.type(dy).dtype != wanted;
-  if (times != 1) dy = builder.map(Elementwise::scale, dy, {as.label, as.place, Table::activations}, times);
-  if (!summed.empty()) dy = builder.reduce(Reduction::sum, dy, summed, narrow ? Builder::As{as.label, as.place, Table::activations} : as);
+  if (times != 1) dy = builder.map(Elementwise::scale, dy, part, times);
+  if (!summed.empty()) dy = builder.reduce(Reduction::sum, dy, summed, narrow ? part : as);
   if (narrow) dy = builder.cast(dy, wanted, as);
   if (as.table == Table::gradients) {
     dy = spread(builder, dy, value.type.shape, as);
