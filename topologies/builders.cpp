@@ -96,8 +96,8 @@ bool check_shape(const ClusterRequest& request, bool& listed, DiagnosticSink& si
     }
   if (static_cast<int>(shape.size()) != rules.dimensions) {
     sink.error(Code::bad_value, at,
-               "a slice of " + request.chip.name + " has " + std::to_string(rules.dimensions) +
-                   " dimensions, found " + std::to_string(shape.size()) + " in " + shape_text(shape),
+               "a slice of " + request.chip.name + " has " + std::to_string(rules.dimensions) + " dimensions, found " +
+                   std::to_string(shape.size()) + " in " + shape_text(shape),
                suggestion, choices);
     return false;
   }
@@ -166,8 +166,7 @@ std::optional<Cluster> build_slices(const ClusterRequest& request, DiagnosticSin
 
 std::optional<Cluster> build_hosts(const ClusterRequest& request, DiagnosticSink& sink) {
   const Chip& chip = request.chip;
-  const std::int64_t per_host =
-      request.chips_per_host.value_or(static_cast<std::int64_t>(chip.chips_per_host.value));
+  const std::int64_t per_host = request.chips_per_host.value_or(static_cast<std::int64_t>(chip.chips_per_host.value));
   bool fine = true;
   if (!request.slice_shape.empty()) {
     sink.error(Code::conflict, request.pointer + "/topology",
@@ -202,8 +201,8 @@ std::optional<Cluster> build_hosts(const ClusterRequest& request, DiagnosticSink
                  std::to_string(per_host) + " chips on one switch is more than the " +
                      std::to_string(static_cast<std::int64_t>(chip.chips_per_host.value)) + " of a " + chip.name +
                      " host; it is simulated as asked");
-  const BytesPerSecond nic = chip.chip_nic_rate ? chip.chip_nic_rate->value
-                                                : chip.host_nic_rate->value / static_cast<double>(per_host);
+  const BytesPerSecond nic =
+      chip.chip_nic_rate ? chip.chip_nic_rate->value : chip.host_nic_rate->value / static_cast<double>(per_host);
   fabric::Fabric& f = cluster.fabric;
   f.axes.push_back(axis("host", request.hosts, Level::host, Link::switched, chip.nic_latency.value,
                         nic * chip.nic_efficiency.value));
@@ -223,10 +222,17 @@ std::vector<bool> wrapped_axes(const SliceRules& rules, const Shape& shape) {
   for (std::int64_t d : shape) {
     bool ring = false;
     switch (rules.wrap) {
-      case WrapRule::none: break;
-      case WrapRule::multiples_of_four: ring = cubes; break;
-      case WrapRule::axis_of_wrap_length: ring = d == rules.wrap_length; break;
-      case WrapRule::every_axis: ring = true; break;
+      case WrapRule::none:
+        break;
+      case WrapRule::multiples_of_four:
+        ring = cubes;
+        break;
+      case WrapRule::axis_of_wrap_length:
+        ring = d == rules.wrap_length;
+        break;
+      case WrapRule::every_axis:
+        ring = true;
+        break;
     }
     wrapped.push_back(ring && d > 1);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "sim/base/check.hpp"
@@ -153,8 +152,7 @@ class CardReader {
     if (slices == nullptr) return;
     if (!slices->is_object()) return fail(Code::wrong_type, "/slices", "expected an object");
     const std::string at = "/slices";
-    only(*slices, at,
-         {"dimensions", "wrap", "wrap_length", "pod", "max_chips", "listed", "source", "confidence"});
+    only(*slices, at, {"dimensions", "wrap", "wrap_length", "pod", "max_chips", "listed", "source", "confidence"});
     rules.dimensions = static_cast<int>(std::min<std::int64_t>(whole(*slices, at, "dimensions"), 8));
     rules.wrap = wrap(text(*slices, at, "wrap"));
     rules.wrap_length = whole(*slices, at, "wrap_length");
@@ -189,7 +187,8 @@ class CardReader {
 }  // namespace
 
 Chip parse_chip(std::string_view text, const std::string& file) {
-  const json card = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  const json card =
+      json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
   if (card.is_discarded()) {
     Diagnostic d;
     d.code = Code::syntax;

@@ -1,5 +1,5 @@
-// The built-in chips and clusters. The numbers are the JSON files in topologies/catalogue/, one per chip, embedded in the
-// library when it is built; each number there has a source and a confidence, and the reader refuses one without.
+// The built-in chips and clusters. The numbers are the JSON files in topologies/catalogue/, one per chip, embedded in
+// the library when it is built; each number there has a source and a confidence, and the reader refuses one without.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace tpusim::topologies {
 
-// A chip card as text -> Chip. Throws ScenarioError naming `file` with every fault: not JSON, unknown or missing key, no
-// source, no confidence, wrong unit, value not positive.
+// A chip card as text -> Chip. Throws ScenarioError naming `file` with every fault: not JSON, unknown or missing key,
+// no source, no confidence, wrong unit, value not positive.
 Chip parse_chip(std::string_view json, const std::string& file);
 
 // The names of all built-in chips in catalogue order: "tpu-v2", ..., "b200", "cpu-epyc-9654", "ideal-v5p".

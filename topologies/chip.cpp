@@ -66,10 +66,18 @@ std::optional<Shape> parse_shape(std::string_view text) {
 std::optional<FlopsPerSecond> Chip::peak(Precision precision) const {
   const std::optional<Fact<FlopsPerSecond>>* fact = nullptr;
   switch (precision) {
-    case Precision::bf16: fact = &peak_bf16; break;
-    case Precision::f32: fact = &peak_f32; break;
-    case Precision::int8: fact = &peak_int8; break;
-    case Precision::fp8: fact = &peak_fp8; break;
+    case Precision::bf16:
+      fact = &peak_bf16;
+      break;
+    case Precision::f32:
+      fact = &peak_f32;
+      break;
+    case Precision::int8:
+      fact = &peak_int8;
+      break;
+    case Precision::fp8:
+      fact = &peak_fp8;
+      break;
   }
   if (fact == nullptr || !*fact) return std::nullopt;
   return (*fact)->value;
@@ -139,8 +147,9 @@ Chip apply_overrides(Chip chip, const std::vector<Override>& overrides, const st
       known = true;
       const std::string expected = range_error(info.range, override.value);
       if (!expected.empty()) {
-        sink.error(Code::bad_value, at, "expected " + expected + " in " + std::string(info.unit) + ", found " +
-                                            std::to_string(override.value));
+        sink.error(
+            Code::bad_value, at,
+            "expected " + expected + " in " + std::string(info.unit) + ", found " + std::to_string(override.value));
         return;
       }
       assign(member, override.value, std::string(info.unit), "scenario", Confidence::scenario);
@@ -154,7 +163,8 @@ Chip apply_overrides(Chip chip, const std::vector<Override>& overrides, const st
     if (override.key == "host_nic_rate") chip.chip_nic_rate.reset();
   }
   if (chip.hbm_reserved.value >= chip.hbm_capacity.value)
-    sink.error(Code::conflict, pointer + "/hbm_capacity", "the runtime's reserve (hbm_reserved) leaves no device memory");
+    sink.error(Code::conflict, pointer + "/hbm_capacity",
+               "the runtime's reserve (hbm_reserved) leaves no device memory");
   return chip;
 }
 

@@ -1,5 +1,5 @@
-// The one list of a chip's facts: key, unit, range and member. The card reader, the overrides and the listings all walk it,
-// so that a fact added here is read, checked, listed and can be replaced.
+// The one list of a chip's facts: key, unit, range and member. The card reader, the overrides and the listings all walk
+// it, so that a fact added here is read, checked, listed and can be replaced.
 #pragma once
 
 #include <optional>
@@ -40,11 +40,13 @@ void for_each_fact(ChipT& c, F&& f) {
   f(FieldInfo{"hbm_capacity", "B", R::positive, "device memory"}, c.hbm_capacity);
   f(FieldInfo{"hbm_reserved", "B", R::non_negative, "device memory kept by the runtime"}, c.hbm_reserved);
   f(FieldInfo{"hbm_bandwidth", "B/s", R::positive, "device memory bandwidth"}, c.hbm_bandwidth);
-  f(FieldInfo{"hbm_efficiency", "1", R::fraction, "part of hbm_bandwidth that a long stream reaches"}, c.hbm_efficiency);
+  f(FieldInfo{"hbm_efficiency", "1", R::fraction, "part of hbm_bandwidth that a long stream reaches"},
+    c.hbm_efficiency);
   f(FieldInfo{"kernel_floor", "s", R::non_negative, "fixed cost of one fused instruction"}, c.kernel_floor);
   f(FieldInfo{"link_count", "1", R::non_negative, "links of one chip to other chips"}, c.link_count);
   f(FieldInfo{"link_rate", "B/s", R::non_negative, "one direction of one link"}, c.link_rate);
-  f(FieldInfo{"link_efficiency", "1", R::fraction, "part of link_rate that a long transfer reaches"}, c.link_efficiency);
+  f(FieldInfo{"link_efficiency", "1", R::fraction, "part of link_rate that a long transfer reaches"},
+    c.link_efficiency);
   f(FieldInfo{"link_latency", "s", R::non_negative, "one hop, or one message through the switch"}, c.link_latency);
   f(FieldInfo{"collective_overhead", "s", R::non_negative, "fixed cost of starting one collective"},
     c.collective_overhead);
@@ -60,7 +62,9 @@ void for_each_fact(ChipT& c, F&& f) {
 }
 
 // The plain number of a fact and back.
-inline double raw(double v) { return v; }
+inline double raw(double v) {
+  return v;
+}
 template <int B, int S, int F>
 double raw(Quantity<B, S, F> q) {
   return q.value();

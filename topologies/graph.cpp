@@ -1,11 +1,10 @@
 #include "topologies/graph.hpp"
 
 #include <algorithm>
-#include <deque>
-
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/connected_components.hpp>
+#include <deque>
 
 #include "sim/base/check.hpp"
 #include "sim/base/checked.hpp"
@@ -18,8 +17,7 @@ using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS
 
 Graph to_boost(const Topology& topology) {
   Graph g(topology.nodes.size());
-  for (const Edge& e : topology.edges)
-    boost::add_edge(static_cast<std::size_t>(e.a), static_cast<std::size_t>(e.b), g);
+  for (const Edge& e : topology.edges) boost::add_edge(static_cast<std::size_t>(e.a), static_cast<std::size_t>(e.b), g);
   return g;
 }
 
@@ -85,8 +83,8 @@ void add_switches(Topology& topology, const fabric::PhysicalAxis& axis, std::int
     if (chip / stride % axis.size != 0) continue;  // the first member of each group stands for it
     const std::int32_t center = add_switch(topology, axis.name + " switch of chip " + std::to_string(chip));
     for (std::int64_t i = 0; i < axis.size; ++i)
-      topology.edges.push_back({static_cast<std::int32_t>(chip + i * stride), center, axis.beta, axis.alpha * 0.5,
-                                axis.level});
+      topology.edges.push_back(
+          {static_cast<std::int32_t>(chip + i * stride), center, axis.beta, axis.alpha * 0.5, axis.level});
   }
 }
 

@@ -8,14 +8,15 @@
 
 namespace tpusim::engine {
 
-// Holds any trivially copyable callable of at most 24 bytes (an object pointer and two numbers). Larger state belongs into an
-// object that the callable points to, which must outlive the event.
+// Holds any trivially copyable callable of at most 24 bytes (an object pointer and two numbers). Larger state belongs
+// into an object that the callable points to, which must outlive the event.
 class Action {
  public:
   Action() = default;  // does nothing
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Action>>>
   Action(F f) {  // NOLINT: implicit on purpose, like std::function
-    static_assert(std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F>, "capture pointers and numbers only");
+    static_assert(std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F>,
+                  "capture pointers and numbers only");
     static_assert(sizeof(F) <= kSize && alignof(F) <= alignof(std::max_align_t), "capture at most 24 bytes");
     ::new (static_cast<void*>(storage_)) F(f);
     call_ = [](void* p) { (*std::launder(reinterpret_cast<F*>(p)))(); };

@@ -1,6 +1,6 @@
-// A buffer with a fixed number of places between a producer and a consumer: a full buffer holds the producer back, an empty one
-// the consumer. Places hold nothing here; only how many are taken matters. Waiting puts and gets are served first come, first
-// served, within the call that makes them possible, so no time passes.
+// A buffer with a fixed number of places between a producer and a consumer: a full buffer holds the producer back, an
+// empty one the consumer. Places hold nothing here; only how many are taken matters. Waiting puts and gets are served
+// first come, first served, within the call that makes them possible, so no time passes.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class BoundedBuffer {
   std::size_t waiting_gets() const { return gets_.size(); }
 
  private:
-  // Serves all that can be served. An action may call put or get again: those only queue up, and this loop serves them, so the
-  // depth of the stack does not grow with the length of the run.
+  // Serves all that can be served. An action may call put or get again: those only queue up, and this loop serves them,
+  // so the depth of the stack does not grow with the length of the run.
   void settle() {
     if (settling_) return;
     settling_ = true;

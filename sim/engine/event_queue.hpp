@@ -1,17 +1,18 @@
 // A queue of timed events with a total order, so that a run is the same every time and on every machine.
 //
-// Order: (time, priority, sequence); the sequence is the order of scheduling, so equals are first in, first out. Time is integer
-// picoseconds and never goes back: now() is the time of the last event taken, and scheduling before it is an InternalError.
-// A Handle names one event once: slots are reused, and a generation tells an old handle from a new event in the same slot.
+// Order: (time, priority, sequence); the sequence is the order of scheduling, so equals are first in, first out. Time
+// is integer picoseconds and never goes back: now() is the time of the last event taken, and scheduling before it is an
+// InternalError. A Handle names one event once: slots are reused, and a generation tells an old handle from a new event
+// in the same slot.
 //
-// Structure: a 4-ary heap of 16-byte keys (half the levels of a binary heap, four children in one cache line) and payloads that
-// stay put in slots. A key is one 128-bit number, (time, priority, sequence, slot) from high to low, so that a comparison is two
-// instructions without a branch. A pop leaves a hole at the root, which the next schedule fills with one sift instead of two,
-// since simulations mostly take one event and schedule one. Cancelled events stay in the heap until they surface or until they
-// are more than half of it. schedule and pop are O(log n), cancel is O(1) amortized.
-// Source: D. W. Jones, "An empirical comparison of priority-queue and event-set implementations", CACM 29(4), 1986 (the hold
-// model, by which tests/bench measures it); D. B. Johnson, "Priority queues with update and finding minimum spanning trees",
-// IPL 4(3), 1975 (d-ary heaps).
+// Structure: a 4-ary heap of 16-byte keys (half the levels of a binary heap, four children in one cache line) and
+// payloads that stay put in slots. A key is one 128-bit number, (time, priority, sequence, slot) from high to low, so
+// that a comparison is two instructions without a branch. A pop leaves a hole at the root, which the next schedule
+// fills with one sift instead of two, since simulations mostly take one event and schedule one. Cancelled events stay
+// in the heap until they surface or until they are more than half of it. schedule and pop are O(log n), cancel is O(1)
+// amortized. Source: D. W. Jones, "An empirical comparison of priority-queue and event-set implementations", CACM
+// 29(4), 1986 (the hold model, by which tests/bench measures it); D. B. Johnson, "Priority queues with update and
+// finding minimum spanning trees", IPL 4(3), 1975 (d-ary heaps).
 #pragma once
 
 #include <algorithm>
@@ -107,8 +108,8 @@ class EventQueue {
 
   Entry make_entry(SimTime at, Priority priority, std::uint32_t slot) {
     if (next_sequence_ == kSequences) renumber();
-    const std::uint64_t low = (static_cast<std::uint64_t>(priority) << (kSlotBits + kSequenceBits)) |
-                              (next_sequence_++ << kSlotBits) | slot;
+    const std::uint64_t low =
+        (static_cast<std::uint64_t>(priority) << (kSlotBits + kSequenceBits)) | (next_sequence_++ << kSlotBits) | slot;
     return (static_cast<Entry>(static_cast<std::uint64_t>(at.ps())) << 64) | low;
   }
   static SimTime time_of(Entry e) { return SimTime::from_ps(static_cast<std::int64_t>(e >> 64)); }
@@ -119,7 +120,8 @@ class EventQueue {
     return static_cast<std::uint32_t>(static_cast<std::uint64_t>(e) & ((std::uint64_t{1} << kSlotBits) - 1));
   }
 
-  // When the numbers are used up: gives the pending ones the numbers from 0 on, in their order. A sorted array is a heap.
+  // When the numbers are used up: gives the pending ones the numbers from 0 on, in their order. A sorted array is a
+  // heap.
   void renumber() {
     settle();
     if (heap_.size() >= kSequences) capacity_error("the number of pending events");

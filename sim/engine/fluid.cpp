@@ -9,8 +9,8 @@ namespace tpusim::engine {
 
 namespace {
 
-// Two shares this close are one bottleneck: progressive filling divides the same capacity in different orders, and each order
-// rounds differently. Far above 2^-52 times the number of terms, far below any difference that a user could mean.
+// Two shares this close are one bottleneck: progressive filling divides the same capacity in different orders, and each
+// order rounds differently. Far above 2^-52 times the number of terms, far below any difference that a user could mean.
 constexpr double kRelativeTolerance = 1e-12;
 
 // What each flow without a rate can still get on a link: (C - used)/open, never below the level already reached.
@@ -243,7 +243,8 @@ void FluidNetwork::fix_flow(FlowState& f, double rate) {
   }
 }
 
-// Progressive filling. Rates are fixed in ascending order, so each link sums count x rate over distinct ascending rates.
+// Progressive filling. Rates are fixed in ascending order, so each link sums count x rate over distinct ascending
+// rates.
 void FluidNetwork::fill_part() {
   std::vector<std::size_t> open_links = part_links_;
   std::vector<std::int32_t> open_flows = part_flows_;
@@ -291,7 +292,8 @@ void FluidNetwork::apply_rates() {
     f.rate = f.new_rate;
     finishes_.cancel(f.finish_event);
     if (f.rate > 0)
-      f.finish_event = finishes_.schedule(now + SimTime::from(Seconds(f.remaining / f.rate)), Priority::completion, slot);
+      f.finish_event =
+          finishes_.schedule(now + SimTime::from(Seconds(f.remaining / f.rate)), Priority::completion, slot);
   }
 }
 

@@ -1,4 +1,5 @@
-// The order of events that carry the same time. A lower number goes first; among equals the one scheduled first goes first.
+// The order of events that carry the same time. A lower number goes first; among equals the one scheduled first goes
+// first.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,8 @@
 namespace tpusim::engine {
 
 enum class Priority : std::uint8_t {
-  // Work that ends at t gives back its server, link or slot before anything that starts at t looks for one. Without this
+  // Work that ends at t gives back its server, link or slot before anything that starts at t looks for one. Without
+  // this
   // order a server that falls free exactly when the next job arrives would look busy.
   completion = 0,
   // Work that arrives or starts at t. It sees everything that was given back at t.

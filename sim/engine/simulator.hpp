@@ -1,5 +1,5 @@
-// The clock and the loop: events are actions, run in the queue's order. Several simulators can live in one process and in
-// several threads (one thread each); there is no global state.
+// The clock and the loop: events are actions, run in the queue's order. Several simulators can live in one process and
+// in several threads (one thread each); there is no global state.
 #pragma once
 
 #include <cstdint>

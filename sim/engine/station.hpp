@@ -1,7 +1,8 @@
 // Servers that work one job at a time: a stream is a station with one server, a pool of threads one with several.
 //
-// Jobs are served first come, first served; each keeps one server for its service time. The station is work-conserving: with
-// s servers and a service time of d it completes at most s jobs in any time d, and a job that finds a free server starts at once.
+// Jobs are served first come, first served; each keeps one server for its service time. The station is work-conserving:
+// with s servers and a service time of d it completes at most s jobs in any time d, and a job that finds a free server
+// starts at once.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class Station {
   Station(const Station&) = delete;
   Station& operator=(const Station&) = delete;
 
-  // The job starts when all jobs submitted before have started and a server is free. `done` runs when it ends, after the
-  // server has been given to the next job.
+  // The job starts when all jobs submitted before have started and a server is free. `done` runs when it ends, after
+  // the server has been given to the next job.
   void submit(SimTime service, Action done);
 
   std::int64_t servers() const { return servers_; }
@@ -42,8 +43,8 @@ class Station {
   std::int64_t servers_, busy_ = 0, completed_ = 0;
   SimTime busy_time_;
   std::deque<Job> queue_;
-  std::vector<Job> running_;          // by slot
-  std::vector<std::size_t> free_;     // slots of running_
+  std::vector<Job> running_;       // by slot
+  std::vector<std::size_t> free_;  // slots of running_
 };
 
 // A first-in, first-out stream of work: a device's compute or copy stream.

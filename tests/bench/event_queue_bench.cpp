@@ -1,5 +1,6 @@
-// The hold model (Jones 1986): n events pending; one hold takes the next event and schedules another a random time later.
-// Items per second are holds per second. std::priority_queue with the same payload and the same total order stands beside it.
+// The hold model (Jones 1986): n events pending; one hold takes the next event and schedules another a random time
+// later. Items per second are holds per second. std::priority_queue with the same payload and the same total order
+// stands beside it.
 #include <benchmark/benchmark.h>
 
 #include <queue>
@@ -63,7 +64,8 @@ void hold_std_priority_queue(benchmark::State& state) {
 }
 BENCHMARK(hold_std_priority_queue)->Arg(100)->Arg(10000)->Arg(1000000);
 
-// A ring of n links with n flows of three hops each, restarted as they end: solves per second of a network in which all is connected.
+// A ring of n links with n flows of three hops each, restarted as they end: solves per second of a network in which all
+// is connected.
 void fluid_ring(benchmark::State& state) {
   struct World {
     Simulator sim;

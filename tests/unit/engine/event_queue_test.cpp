@@ -14,7 +14,9 @@ using namespace tpusim::engine;
 
 namespace {
 
-SimTime ps(std::int64_t n) { return SimTime::from_ps(n); }
+SimTime ps(std::int64_t n) {
+  return SimTime::from_ps(n);
+}
 
 std::string drain(EventQueue<char>& queue) {
   std::string order;
@@ -115,7 +117,10 @@ void compare_with_sorted_list() {
     for (int step = 0; step < 3000; ++step) {
       const std::uint64_t what = random.below(4 + pops + cancels);
       if (what < 4) {
-        Item item{queue.now().ps() + static_cast<std::int64_t>(random.below(spread)), static_cast<int>(random.below(5)), step, {}};
+        Item item{queue.now().ps() + static_cast<std::int64_t>(random.below(spread)),
+                  static_cast<int>(random.below(5)),
+                  step,
+                  {}};
         item.handle = queue.schedule(ps(item.time), static_cast<Priority>(item.priority), step);
         list.insert(std::lower_bound(list.begin(), list.end(), item), item);
       } else if (what < 4 + pops) {

@@ -83,7 +83,9 @@ std::vector<double> twin_rates(const NetworkCase& network, const std::vector<std
 
 }  // namespace
 
-std::vector<std::int64_t> run_engine(const NetworkCase& network) { return EngineRun(network).ends; }
+std::vector<std::int64_t> run_engine(const NetworkCase& network) {
+  return EngineRun(network).ends;
+}
 
 std::vector<double> run_twin(const NetworkCase& network) {
   const double never = std::numeric_limits<double>::infinity();

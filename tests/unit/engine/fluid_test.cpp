@@ -165,7 +165,8 @@ TEST_CASE("a link that goes down stops its flows and lets them go on when it com
     LinkId link;
   } ctx{&w.net, l};
   w.sim.at(SimTime::from_ps(4 * us), Priority::start, [c = &ctx] { c->net->set_capacity(c->link, BytesPerSecond(0)); });
-  w.sim.at(SimTime::from_ps(9 * us), Priority::start, [c = &ctx] { c->net->set_capacity(c->link, BytesPerSecond(5e9)); });
+  w.sim.at(SimTime::from_ps(9 * us), Priority::start,
+           [c = &ctx] { c->net->set_capacity(c->link, BytesPerSecond(5e9)); });
   w.sim.run();
   CHECK(w.ends == Ends{{0, 21 * us}});
 }
@@ -201,7 +202,8 @@ TEST_CASE("a transfer longer than 106 days is refused by name") {
 
 namespace {
 
-// `groups` equal copies of a small network, each with its own links, against one copy whose flows stand for the flows of each link.
+// `groups` equal copies of a small network, each with its own links, against one copy whose flows stand for the flows
+// of each link.
 struct Folded {
   std::vector<std::int64_t> ends;
   std::vector<double> rates;
@@ -232,8 +234,8 @@ Folded run_folded(const std::vector<double>& capacity, const std::vector<std::ve
 }  // namespace
 
 TEST_CASE("folded and unfolded networks get the same rates and times bit for bit") {
-  // n links of each class in a ring; class f has n flows; flow i of class f crosses, for each link class l, the links i..i+count-1
-  // (mod n), so every link of class l carries count[f][l] flows of class f.
+  // n links of each class in a ring; class f has n flows; flow i of class f crosses, for each link class l, the links
+  // i..i+count-1 (mod n), so every link of class l carries count[f][l] flows of class f.
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const std::size_t classes = 1 + random.below(4), kinds = 1 + random.below(5);
@@ -263,8 +265,7 @@ TEST_CASE("folded and unfolded networks get the same rates and times bit for bit
         ids.push_back(w.net.start(spec, w.note(static_cast<int>(f))));
       }
     w.until_solved();
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      REQUIRE(w.net.rate(ids[i]).value() == folded.rates[i % kinds]);
+    for (std::size_t i = 0; i < ids.size(); ++i) REQUIRE(w.net.rate(ids[i]).value() == folded.rates[i % kinds]);
     w.sim.run();
     REQUIRE(w.ends.size() == ids.size());
     for (const auto& e : w.ends) REQUIRE(e.second == folded.ends[static_cast<std::size_t>(e.first)]);

@@ -9,7 +9,9 @@ using namespace tpusim::engine;
 
 namespace {
 
-SimTime ps(std::int64_t n) { return SimTime::from_ps(n); }
+SimTime ps(std::int64_t n) {
+  return SimTime::from_ps(n);
+}
 
 struct Log {
   Simulator sim;

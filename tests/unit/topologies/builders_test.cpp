@@ -96,7 +96,8 @@ TEST_CASE("a v5p slice has three axes of ICI, minor last, with the chip's rate a
 TEST_CASE("several slices add an outer axis through the hosts' cards: 25 GB/s over 4 chips") {
   const Cluster c = built(slice("tpu-v4", "4x4x4", 2));
   REQUIRE(c.fabric.axes.size() == 4);
-  CHECK(c.fabric.axes[0] == PhysicalAxis{"slice", 2, Level::slice, Link::switched, Seconds(15e-6), BytesPerSecond(6.25e9)});
+  CHECK(c.fabric.axes[0] ==
+        PhysicalAxis{"slice", 2, Level::slice, Link::switched, Seconds(15e-6), BytesPerSecond(6.25e9)});
   CHECK(c.chips() == 128);
   CHECK(c.hosts == 32);
 }
@@ -184,8 +185,8 @@ TEST_CASE("requests of the wrong kind are refused at their keys") {
 
 TEST_CASE("a million chips is the limit, however the factors are split") {
   CHECK(refused(hosts("h100", 1000000000000))[0].code == Code::too_large);
-  CHECK(refused(hosts("h100", 1 << 18))[0].code == Code::too_large);                 // x 8 chips
-  CHECK(refused(slice("tpu-v5e", "16x16", 1 << 13))[0].code == Code::too_large);     // 256 x 8192 = 2^21
+  CHECK(refused(hosts("h100", 1 << 18))[0].code == Code::too_large);              // x 8 chips
+  CHECK(refused(slice("tpu-v5e", "16x16", 1 << 13))[0].code == Code::too_large);  // 256 x 8192 = 2^21
   CHECK(built(hosts("h100", 1 << 17)).chips() == max_cluster_chips);
 }
 

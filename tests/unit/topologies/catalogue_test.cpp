@@ -43,7 +43,8 @@ TEST_CASE("published peaks, memories and links are those of hardware documents")
     const char* chip;
     double bf16, capacity, bandwidth, link;
   };
-  // Peaks and memory: vendor pages; 16 GiB = 17179869184 B, 32 GiB = 34359738368 B; links: the scaling book's one-way rates.
+  // Peaks and memory: vendor pages; 16 GiB = 17179869184 B, 32 GiB = 34359738368 B; links: the scaling book's one-way
+  // rates.
   const Row rows[] = {
       {"tpu-v3", 123e12, 34359738368., 900e9, 83e9},   {"tpu-v4", 275e12, 34359738368., 1200e9, 45e9},
       {"tpu-v5e", 197e12, 17179869184., 819e9, 45e9},  {"tpu-v5p", 459e12, 103079215104., 2765e9, 90e9},
@@ -62,7 +63,8 @@ TEST_CASE("published peaks, memories and links are those of hardware documents")
 }
 
 TEST_CASE("peaks agree with matrix units x clock where both are published") {
-  // MXUs per chip x 2 x 128^2 x clock: 4 x 2 x 16384 x 1.5e9 = 196.6e12; 8 x ... x 1.75e9 = 458.8e12; 8 x ... x 1.05e9 = 275.3e12.
+  // MXUs per chip x 2 x 128^2 x clock: 4 x 2 x 16384 x 1.5e9 = 196.6e12; 8 x ... x 1.75e9 = 458.8e12; 8 x ... x 1.05e9
+  // = 275.3e12.
   struct Row {
     const char* chip;
     double units;
@@ -133,7 +135,8 @@ TEST_CASE("a chip's own card displaces its host's") {
 TEST_CASE("wrong overrides are all reported, each at its place") {
   DiagnosticSink sink;
   apply_overrides(*find_chip("tpu-v5e"),
-                  {{"hbm_bandwith", 1}, {"link_rate", -1}, {"matrix_efficiency", 1.5}, {"matrix_tile_m", 2.5}}, "/c", sink);
+                  {{"hbm_bandwith", 1}, {"link_rate", -1}, {"matrix_efficiency", 1.5}, {"matrix_tile_m", 2.5}}, "/c",
+                  sink);
   REQUIRE(sink.all().size() == 4);
   CHECK(sink.all()[0].code == Code::unknown_key);
   CHECK(sink.all()[0].pointer == "/c/hbm_bandwith");

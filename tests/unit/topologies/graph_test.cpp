@@ -16,8 +16,8 @@ const Seconds kHop(1e-6);
 
 TEST_CASE("a 4x4x8 torus has three links per chip and a diameter of half its sides") {
   const TopologySummary s = summarize(grid({4, 4, 8}, {true, true, true}, kRate, kHop));
-  // Links: 3 per chip (each chip owns its + links) = 384. Diameter 2 + 2 + 4 = 8. Mean over ordered pairs of different chips:
-  // an even ring of n has mean distance n/4 over all pairs, so (1 + 1 + 2) x 128/127 = 4.0315.
+  // Links: 3 per chip (each chip owns its + links) = 384. Diameter 2 + 2 + 4 = 8. Mean over ordered pairs of different
+  // chips: an even ring of n has mean distance n/4 over all pairs, so (1 + 1 + 2) x 128/127 = 4.0315.
   const TopologySummary expected{128, 0, 384, true, 8, 4.0 * 128 / 127, 6, 6};
   CHECK(s.mean_hops == doctest::Approx(expected.mean_hops).epsilon(1e-12));
   CHECK(s.links == expected.links);
@@ -34,7 +34,8 @@ TEST_CASE("a 4x4 mesh has 2*4*3 links and a diameter of 3+3") {
   CHECK(s.diameter_hops == 6);
   CHECK(s.min_degree == 2);
   CHECK(s.max_degree == 4);
-  // Mean distance on a line of n over all ordered pairs: (n^2-1)/(3n) = 1.25; two axes 2.5, x 16/15 for different chips.
+  // Mean distance on a line of n over all ordered pairs: (n^2-1)/(3n) = 1.25; two axes 2.5, x 16/15 for different
+  // chips.
   CHECK(s.mean_hops == doctest::Approx(2.5 * 16 / 15).epsilon(1e-12));
 }
 
@@ -79,9 +80,9 @@ TEST_CASE("two slices are joined by the network of their cards") {
   DiagnosticSink sink;
   const TopologySummary s = summarize(topology_of(build(request, sink)->fabric));
   CHECK(s.chips == 32);
-  CHECK(s.switches == 16);              // one per pair of equal places in the slices
-  CHECK(s.links == 2 * 24 + 2 * 16);    // two meshes, and one port per chip
-  CHECK(s.diameter_hops == 6 + 2);      // corner to corner and across
+  CHECK(s.switches == 16);            // one per pair of equal places in the slices
+  CHECK(s.links == 2 * 24 + 2 * 16);  // two meshes, and one port per chip
+  CHECK(s.diameter_hops == 6 + 2);    // corner to corner and across
 }
 
 TEST_CASE("a shortest path prefers low node numbers and is as long as the distance") {
