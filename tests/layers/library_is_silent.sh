@@ -20,6 +20,8 @@ awk '
   }
   # The line without comments and texts, so that prose and templates count for nothing.
   function code(line,    out, c, two, i, n, close_at, delimiter) {
+    if (raw == "" && !in_comment && line !~ /["\x27\/]/) return line
+    if (raw == "" && !in_comment && line ~ /^[ \t]*\/\//) return ""
     out = ""
     n = length(line)
     for (i = 1; i <= n; i++) {

@@ -8,12 +8,23 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 failed=0
 
+parts=(CMakeLists.txt sim models topologies reports tests/layers)
+mkdir -p "$copy/tests"
+for part in "${parts[@]}"; do
+  if [ -e "$source_dir/$part" ]; then cp -r "$source_dir/$part" "$copy/$part"; fi
+done
+
+# Takes back what was planted last.
+planted=
 fresh_copy() {
-  rm -rf "${copy:?}"/*
-  mkdir -p "$copy/tests"
-  for part in CMakeLists.txt sim models topologies reports tests/layers; do
-    if [ -e "$source_dir/$part" ]; then cp -r "$source_dir/$part" "$copy/$part"; fi
-  done
+  [ -n "$planted" ] || return 0
+  if [ -e "$source_dir/$planted" ]; then
+    cp "$source_dir/$planted" "$copy/$planted"
+  else
+    rm -f "$copy/$planted"
+    rmdir -p --ignore-fail-on-non-empty "$(dirname "$copy/$planted")" 2>/dev/null || true
+  fi
+  planted=
 }
 
 # expect_fault NAME CHECK EXPECTED_TEXT [ARGUMENT...]: the check must fail and print the expected text.
@@ -31,6 +42,7 @@ expect_fault() {
 
 # plant FILE TEXT...: appends lines and leaves the number of the last one in $line.
 plant() {
+  planted=$1
   local file=$copy/$1
   shift
   mkdir -p "$(dirname "$file")"
@@ -57,6 +69,7 @@ plant sim/attic/planted.cpp 'int f();'
 expect_fault "a room without a row" includes "sim/attic/planted.cpp:1: this folder has no row"
 
 fresh_copy
+planted=CMakeLists.txt
 sed -i 's/^tpusim_room(engine sim\/engine DEPS base)/tpusim_room(engine sim\/engine DEPS base ir)/' "$copy/CMakeLists.txt"
 expect_fault "engine links ir" includes "sim/engine links base ir but rooms.txt says base"
 
@@ -105,6 +118,7 @@ bash "$copy/tests/layers/library_is_silent.sh" "$copy" "$copy/lib" || { echo "co
 
 fresh_copy
 for ((i = 0; i < 801; i++)); do echo "// $i"; done >"$copy/sim/ir/planted.cpp"
+planted=sim/ir/planted.cpp
 expect_fault "a file of 801 lines" file_sizes "sim/ir/planted.cpp:800: error: 801 lines"
 fresh_copy
 for ((i = 0; i < 251; i++)); do echo "// $i"; done >"$copy/sim/ir/planted.hpp"
