@@ -31,6 +31,14 @@ bool passes_entries_on(const ir::OpKind& kind) {
          map->kind == ir::Elementwise::neg || map->kind == ir::Elementwise::scale;
 }
 
+// What flows between blocks has examples; their sum over the batch is on its way to a parameter's gradient.
+bool is_residual_stream(const ir::TensorType& type) {
+  if (type.place != ir::Place::residual) return false;
+  for (const ir::Dim& d : type.shape)
+    if (d.name.axis == ir::Axis::batch) return true;
+  return false;
+}
+
 // The recomputed forward and the backward of a block are one call: they share what they gather.
 int call_of(ir::Phase phase) {
   switch (phase) {
@@ -144,7 +152,7 @@ MeshAxes Walk::may_pass(const ir::Op& op, const ir::ShardingRule& rule, std::siz
   const PartitionSpec& own = spec(value);
   if (i >= rule.linear.size() || !rule.linear[i] || own.partial_kind != ir::Reduction::sum) return {};
   // The residual stream's spec is fixed by its place: partials of it are only summed, then reduced.
-  if (operand_types_[i].place == ir::Place::residual && !passes_entries_on(op.kind)) return {};
+  if (is_residual_stream(operand_types_[i]) && !passes_entries_on(op.kind)) return {};
   // A partial that is spread over more entries would cost more to reduce later.
   if (std::holds_alternative<ir::Map>(op.kind) && result_types_[0].shape.size() > operand_types_[i].shape.size())
     return {};
