@@ -7,7 +7,7 @@ cd "$1"
 rooms=()
 for room in sim models topologies reports tests; do [ ! -d "$room" ] || rooms+=("$room"); done
 mapfile -t files < <(find "${rooms[@]}" -name node_modules -prune -o \
-  \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inc' \) -type f -print | LC_ALL=C sort)
+  \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inl' \) -type f -print | LC_ALL=C sort)
 [ ${#files[@]} -gt 0 ] || { echo "no source files under $1"; exit 1; }
 failed=0
 for file in "${files[@]}"; do

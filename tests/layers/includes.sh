@@ -8,7 +8,7 @@ cd "$1"
 rooms=()
 for room in sim models topologies reports; do [ ! -d "$room" ] || rooms+=("$room"); done
 mapfile -t files < <(find "${rooms[@]}" -name node_modules -prune -o \
-  \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inc' \) -type f -print | LC_ALL=C sort)
+  \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inl' \) -type f -print | LC_ALL=C sort)
 [ ${#files[@]} -gt 0 ] || { echo "no source files under $1"; exit 1; }
 
 awk '
