@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/text.hpp"
 #include "sim/base/quantity_text.hpp"
 #include "sim/result/json.hpp"
 
@@ -108,7 +109,7 @@ Facts facts(const result::Result& r) {
 
 std::vector<Part> step_parts(const result::Step& s) {
   std::vector<Part> parts = {{"compute", "compute", s.compute.value(), 0},
-                             {"communication", "communication, exposed", s.communication_exposed.value(), 0},
+                             {"communication", "exposed communication", s.communication_exposed.value(), 0},
                              {"bubble", "bubble", s.bubble.value(), 0},
                              {"input", "input stall", s.input_stall.value(), 0},
                              {"overhead", "overhead", s.overhead.value(), 0}};
@@ -128,12 +129,34 @@ std::vector<Part> memory_parts(const result::Memory& m) {
   return parts;
 }
 
+std::string headline_sentence(const result::Result& r) {
+  if (!(r.step.time.value() > 0)) return "";
+  std::string text = "A step takes " + seconds_text(r.step.time);
+  if (r.throughput.mfu && std::isfinite(*r.throughput.mfu)) text += " at " + share_text(*r.throughput.mfu) + " MFU";
+  const std::vector<Part> parts = step_parts(r.step);
+  text += ". Compute is " + share_text(parts[0].share) + " of it";
+  const Part* loss = nullptr;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (parts[i].share > (loss == nullptr ? 0.001 : loss->share)) loss = &parts[i];
+  if (loss != nullptr) text += "; the largest loss is " + loss->name + " (" + share_text(loss->share) + ")";
+  text += ".";
+  const result::Diagnosis* best = nullptr;
+  for (const result::Diagnosis& d : r.diagnosis)
+    if (d.share > (best == nullptr ? 0.001 : best->share)) best = &d;
+  if (best != nullptr)
+    text += " Twice the " + best->bottleneck + " would save " + share_text(best->share) + " of the step.";
+  return text;
+}
+
 std::string verification_sentence(const result::Result& r) {
   if (!r.verification) return "not run";
   const result::Verification& v = *r.verification;
   const std::string where = fmt::format("{} step{} on {}", v.steps, v.steps == 1 ? "" : "s", mesh_text(v.mesh));
+  const bool tallies = v.bytes_executed == v.bytes_charged && v.flops_executed == v.flops_charged &&
+                       v.peak_bytes_executed == v.peak_bytes_charged;
   if (v.passed)
-    return fmt::format("passed: {} equal one device, largest relative error {:.1e}", where, v.max_relative_error);
+    return fmt::format("passed: {} equal one device (largest relative error {:.1e}){}", where, v.max_relative_error,
+                       tallies ? "; bytes, FLOPs and peak memory are those that timing charges" : "");
   return fmt::format("FAILED: {} differ from one device{}", where, v.culprit.empty() ? "" : ", first at " + v.culprit);
 }
 
@@ -193,7 +216,13 @@ std::string rate_text(const std::optional<double>& per_second, std::string_view 
 
 std::string assumption_value(const result::Assumption& a) {
   const double* value = std::get_if<double>(&a.value);
-  const std::string number = value == nullptr ? std::get<std::string>(a.value) : format_number(*value, 4);
+  if (value == nullptr) return std::get<std::string>(a.value) + (a.unit.empty() ? "" : " " + a.unit);
+  if (a.unit == "s") return seconds_text(Seconds(*value));
+  if (a.unit == "B" || a.unit == "bytes") return bytes_text(*value);
+  if (a.unit == "B/s" || a.unit == "bytes/s") return format_rate(BytesPerSecond(*value));
+  if (a.unit == "FLOP") return format_flops(Flops(*value));
+  if (a.unit == "FLOP/s" || a.unit == "FLOPs/s") return format_flops(FlopsPerSecond(*value));
+  const std::string number = *value == std::floor(*value) ? count_text(*value) : format_number(*value, 4);
   return a.unit.empty() ? number : number + " " + a.unit;
 }
 

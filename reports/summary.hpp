@@ -29,6 +29,8 @@ struct Part {
 std::vector<Part> step_parts(const result::Step& step);
 std::vector<Part> memory_parts(const result::Memory& memory);
 
+// What a reader in a hurry needs: step time, MFU, the largest loss, the bottleneck. "" when no step was timed.
+std::string headline_sentence(const result::Result& result);
 // "passed: ..." or "FAILED at ...", or that it was not run.
 std::string verification_sentence(const result::Result& result);
 // "cannot work: out of memory; needs X, has Y", "" when feasible and it fits.

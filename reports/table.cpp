@@ -79,7 +79,7 @@ class Table {
     std::string rate = t.tokens_per_s ? rate_text(t.tokens_per_s, "tokens/s") + "; " : "";
     item("throughput", rate + rate_text(t.examples_per_s, "examples/s"));
     if (t.mfu) {
-      std::string text = share_text(*t.mfu) + " of peak";
+      std::string text = std::isfinite(*t.mfu) ? share_text(*t.mfu) + " of peak" : "-";
       if (t.hfu) text += "; HFU " + share_text(*t.hfu);
       if (t.tflops_per_chip) text += "; " + format_number(*t.tflops_per_chip) + " TFLOP/s per chip";
       if (!t.flops_convention.empty()) text += "; attention FLOPs: " + t.flops_convention;

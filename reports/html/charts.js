@@ -5,6 +5,14 @@ const report = (() => {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue("--" + name).trim();
   const font = getComputedStyle(document.body).fontFamily;
+  // White on a bar of this colour (#rrggbb) where it can be read, else near black. Contrast as in WCAG 2.2.
+  const ink = (hex) => {
+    const [r, g, b] = [1, 3, 5].map((at) => {
+      const c = parseInt(hex.slice(at, at + 2), 16) / 255;
+      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05) >= 3.2 ? "#ffffff" : "#10161c";
+  };
 
   const digits = (x) => String(Number(x.toPrecision(3)));
   // The largest unit that leaves at least one: {size, name}.
@@ -34,7 +42,11 @@ const report = (() => {
   });
   const axis = (unit, extra) => ({
     type: "value", splitLine: {lineStyle: {color: colour("line")}}, axisLine: {show: false}, axisTick: {show: false},
-    axisLabel: {color: colour("muted"), hideOverlap: true, formatter: (x) => digits(x) + " " + unit.name}, ...extra,
+    axisLabel: {
+      color: colour("muted"), hideOverlap: true, alignMinLabel: "left", alignMaxLabel: "right",
+      formatter: (x) => digits(x) + " " + unit.name,
+    },
+    ...extra,
   });
   // A dashed line at `at` on the value axis `key` that says what a chip has.
   const capacityLine = (key, at, unit) => ({
@@ -42,23 +54,23 @@ const report = (() => {
     lineStyle: {color: colour("bad"), type: "dashed", width: 1.5},
     label: {
       formatter: "capacity " + bytes(at), color: colour("bad"), fontSize: 12,
-      position: key === "xAxis" ? "end" : "insideEndTop",
+      ...(key === "xAxis" ? {position: "end", align: "right"} : {position: "insideEndTop"}),
     },
     data: [{[key]: at / unit.size}],
   });
 
   // One horizontal bar, stacked from `parts` [{key, name, value, share}].
-  const stacked = (parts, unit, show, max, top, last) => ({
+  const stacked = (wide, parts, unit, show, max, top, last) => ({
     ...base(),
-    grid: {left: 2, right: 26, top, bottom: 26},
-    xAxis: axis(unit, {min: 0, max, splitNumber: innerWidth < 600 ? 3 : 8}),
+    grid: {left: 0, right: 1, top, bottom: 26, outerBoundsMode: "none"},
+    xAxis: axis(unit, {min: 0, max, splitNumber: Math.max(2, Math.min(8, Math.floor(wide / 90)))}),
     yAxis: {type: "category", data: [""], axisLine: {show: false}, axisTick: {show: false}},
     series: parts.filter((part) => part.value > 0).map((part, i) => ({
       name: part.name, type: "bar", stack: "all", barWidth: "100%",
       itemStyle: {color: colour(part.key), borderColor: colour("panel"), borderWidth: 1},
       label: {
-        show: part.value / unit.size / max >= (innerWidth < 600 ? 0.17 : 0.09), color: colour("on-bar"), fontSize: 12.5,
-        formatter: percent(part.share), overflow: "truncate",
+        show: part.value / unit.size / max * wide >= 52, color: ink(colour(part.key)), fontSize: 12.5,
+        formatter: (part.value / unit.size / max * wide >= 70 + 7 * part.name.length ? part.name + "  " : "") + percent(part.share),
       },
       tooltip: {formatter: () => tip(part.name, [show(part.value) + ", " + percent(part.share)])},
       data: [part.value / unit.size],
@@ -67,17 +79,17 @@ const report = (() => {
   });
 
   const options = {
-    "chart-step": () => {
+    "chart-step": (wide) => {
       const unit = unitOf(timeUnits, data.step.time);
-      return stacked(data.step.parts, unit, seconds, data.step.time / unit.size, 4, null);
+      return stacked(wide, data.step.parts, unit, seconds, data.step.time / unit.size, 4, null);
     },
-    "chart-memory": () => {
+    "chart-memory": (wide) => {
       const {capacity, peak, parts} = data.memory;
       const unit = unitOf(byteUnits, Math.max(capacity, peak));
-      return stacked(parts, unit, bytes, 1.04 * Math.max(capacity, peak) / unit.size, 24,
+      return stacked(wide, parts, unit, bytes, 1.04 * Math.max(capacity, peak) / unit.size, 24,
                      capacity > 0 ? capacityLine("xAxis", capacity, unit) : null);
     },
-    "chart-memory-time": () => {
+    "chart-memory-time": (wide) => {
       const {time, bytes: held} = data.timeline.memory;
       const {quantum_s: quantum, window} = data.timeline;
       const {capacity, peak} = data.memory;
@@ -90,8 +102,8 @@ const report = (() => {
         tip(bytes(items[0].value[1] * unit.size), ["at " + seconds(items[0].value[0] * clock.size)])};
       return {
         ...option,
-        grid: {left: 62, right: 24, top: 14, bottom: 28},
-        xAxis: axis(clock, {min: 0, max: window * quantum / clock.size, splitLine: {show: false}, splitNumber: innerWidth < 600 ? 3 : 5}),
+        grid: {left: 58, right: 8, top: 14, bottom: 28, outerBoundsMode: "none"},
+        xAxis: axis(clock, {min: 0, max: window * quantum / clock.size, splitLine: {show: false}, splitNumber: wide < 400 ? 3 : 5}),
         yAxis: axis(unit, {min: 0, max: 1.08 * Math.max(capacity, ...held) / unit.size, splitNumber: 4,
           axisLabel: {color: colour("muted"), showMaxLabel: false, formatter: (x) => digits(x) + " " + unit.name}}),
         series: [{
@@ -101,10 +113,10 @@ const report = (() => {
         }],
       };
     },
-    "chart-communication": () => {
+    "chart-communication": (wide) => {
       const rows = [...data.communication].sort((a, b) => b.busy - a.busy).slice(0, 16);
       const unit = unitOf(timeUnits, Math.max(...rows.map((row) => row.busy)));
-      const narrow = innerWidth < 600;
+      const narrow = wide < 560;
       const option = base();
       option.tooltip = {...option.tooltip, trigger: "axis", axisPointer: {type: "shadow"}, formatter: (items) => {
         const row = rows[items[0].dataIndex];
@@ -115,7 +127,7 @@ const report = (() => {
       });
       return {
         ...option,
-        grid: {left: narrow ? 118 : 230, right: 26, top: 4, bottom: 28},
+        grid: {left: narrow ? 118 : 230, right: 8, top: 4, bottom: 28, outerBoundsMode: "none"},
         xAxis: axis(unit, {min: 0, splitNumber: narrow ? 2 : 6}),
         yAxis: {
           type: "category", inverse: true, data: rows.map((row) => row.name), axisLine: {show: false}, axisTick: {show: false},
@@ -134,13 +146,13 @@ const report = (() => {
     const element = document.getElementById(id);
     if (element) charts.push({chart: echarts.init(element, null, {renderer: "canvas"}), option: options[id]});
   }
-  const draw = () => charts.forEach(({chart, option}) => chart.setOption(option(), true));
+  const draw = () => charts.forEach(({chart, option}) => chart.setOption(option(chart.getWidth()), true));
   draw();
   const listeners = [draw];
   new ResizeObserver(() => requestAnimationFrame(() => charts.forEach(({chart, option}) => {
     chart.resize();
-    chart.setOption(option(), true);
+    chart.setOption(option(chart.getWidth()), true);
   }))).observe(document.querySelector("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => listeners.forEach((listener) => listener()));
-  return {data, colour, font, seconds, digits, timeUnits, unitOf, onTheme: (listener) => listeners.push(listener)};
+  return {data, colour, ink, font, seconds, digits, timeUnits, unitOf, onTheme: (listener) => listeners.push(listener)};
 })();

@@ -34,7 +34,8 @@ std::string throughput_card(const result::Throughput& t) {
 }
 
 std::string mfu_card(const result::Throughput& t) {
-  if (!t.mfu || !std::isfinite(*t.mfu)) return card("MFU", big("-"), "this model states no FLOPs");
+  if (!t.mfu || !std::isfinite(*t.mfu))
+    return card("MFU", big("-"), t.mfu ? "not a finite number" : "this model states no FLOPs");
   std::string below = t.hfu ? "HFU " + share_text(*t.hfu) : "";
   if (t.tflops_per_chip) below += (below.empty() ? "" : "; ") + format_number(*t.tflops_per_chip) + " TFLOP/s per chip";
   return card("MFU", big(share_text(*t.mfu)), escape(below));
@@ -53,7 +54,7 @@ std::string memory_card(const result::Memory& m) {
 }
 
 std::string verification_card(const result::Result& r) {
-  if (!r.verification) return card("Verification", "<span class=\"big\">not run</span>", "asked for without");
+  if (!r.verification) return card("Verification", "<span class=\"big\">not run</span>", "switched off (--no-verify)");
   const result::Verification& v = *r.verification;
   if (!v.passed)
     return card("Verification", "<span class=\"big\">failed</span>",
@@ -78,6 +79,8 @@ std::string header_markup(const result::Result& r) {
   out += "</dl>\n</header>\n";
   const std::string obstacle = obstacle_sentence(r);
   if (!obstacle.empty()) out += "<p class=\"obstacle\" role=\"alert\">" + escape(obstacle) + "</p>\n";
+  const std::string summary = headline_sentence(r);
+  if (!summary.empty()) out += "<p class=\"summary\">" + escape(summary) + "</p>\n";
   const bool timed = r.step.time.value() > 0;
   out += "<div class=\"cards\">\n";
   out += timed ? card("Step time", big(seconds_text(r.step.time)),

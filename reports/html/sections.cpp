@@ -30,7 +30,7 @@ std::string_view meaning_of(std::string_view part) {
 
 std::string parts_table(const std::vector<Part>& parts, bool time, std::string_view whole, const std::string& total) {
   HtmlTable table(time ? "Parts of the step" : "Parts of the memory",
-                  {{"Part", ""}, {time ? "Time" : "Size", "n"}, {"Share", "n"}, {"Meaning", "muted"}});
+                  {{"Part", ""}, {time ? "Time" : "Size", "n"}, {"Share", "n"}, {"Meaning", "muted gloss"}});
   for (const Part& part : parts)
     table.row({swatch(part.key) + escape(part.name),
                escape(time ? seconds_text(Seconds(part.value)) : bytes_text(part.value)), share_text(part.share),

@@ -44,7 +44,7 @@
   const tip = element("div", "tip", host);
   tip.hidden = true;
 
-  const visible = Math.min(height, 560);
+  const visible = Math.min(height, Math.max(320, Math.min(760, Math.round(0.75 * innerHeight))));
   const overviewHeight = 40;
   lanes.style.height = visible + "px";
   spacer.style.height = Math.max(0, height - visible) + "px";
@@ -73,10 +73,11 @@
   let paint = {};
   const readColours = () => {
     paint = {text: colour("text"), muted: colour("muted"), line: colour("line"), panel: colour("panel"), page: colour("page"),
-      bar: colour("on-bar"), accent: colour("accent"), track: colour("track"), codes: []};
+      accent: colour("accent"), codes: []};
     for (let kind = 0; kind < kinds.length; kind++)
       for (let phase = 0; phase < phases.length; phase++)
         paint.codes.push(colour(kind === 0 ? phases[phase] || "plain" : kinds[kind] === "other" ? "plain" : kinds[kind]));
+    paint.ink = paint.codes.map(report.ink);
   };
 
   // The first span of a row that ends after t.
@@ -127,7 +128,7 @@
       // A hairline between neighbours once there is room for it.
       g.fillRect(left, y + 2, w > 3 ? w - 0.75 : w, LANE - 4);
       if (w > 34) {
-        g.fillStyle = stream.code[i] >> 2 === 2 ? paint.muted : paint.bar;
+        g.fillStyle = paint.ink[stream.code[i]];
         const text = fit(g, data.labels[stream.label[i]] || "", w - 10);
         if (text) g.fillText(text, left + 5, y + LANE / 2 + 0.5);
       }
