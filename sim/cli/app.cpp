@@ -104,25 +104,28 @@ int parse_and_run(const std::vector<std::string>& arguments, Streams& streams) {
 
 }  // namespace
 
-int run_command(const std::vector<std::string>& arguments, Streams& streams) {
-  int status = exit_internal;
+int guarded(const std::function<int()>& work, Streams& streams) {
   try {
-    status = parse_and_run(arguments, streams);
+    return work();
   } catch (const ScenarioError& e) {
     streams.err << e.what() << '\n';
-    status = exit_usage;
+    return exit_usage;
   } catch (const CapacityError& e) {
     streams.err << "tpusim: " << e.what() << "; such a plan is beyond what can be simulated\n";
-    status = exit_impossible;
+    return exit_impossible;
   } catch (const std::bad_alloc&) {
     streams.err << "tpusim: this machine has too little memory to simulate that plan\n";
-    status = exit_impossible;
+    return exit_impossible;
   } catch (const std::exception& e) {
     streams.err << "tpusim: " << e.what() << '\n';
-    status = exit_internal;
   } catch (...) {
     streams.err << "tpusim: a fault without a name; please report it\n";
   }
+  return exit_internal;
+}
+
+int run_command(const std::vector<std::string>& arguments, Streams& streams) {
+  int status = guarded([&] { return parse_and_run(arguments, streams); }, streams);
   streams.out.flush();
   if (!streams.out.good()) {
     streams.err << "tpusim: standard output cannot be written to\n";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ class Command {
   virtual int run(Streams& streams) = 0;
   CLI::App* parser = nullptr;  // set by declare
 };
+
+// Does the work, and turns whatever it throws into words and an exit status.
+int guarded(const std::function<int()>& work, Streams& streams);
 
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_check();

@@ -25,11 +25,11 @@ class Explain : public Command {
     print_diagnostics(sink.all(), streams);
     if (sink.has_errors()) return exit_usage;
     try {
-      streams.out << session::explain(scenario);
+      session::Options options;
+      options.folder = folder_of(scenario_.file);
+      streams.out << session::explain(scenario, options);
     } catch (const ScenarioError& e) {
-      std::vector<Diagnostic> diagnostics = e.diagnostics;
-      scenario::locate(diagnostics, scenario.source);
-      print_diagnostics(diagnostics, streams);
+      print_located(e, scenario, streams);
       return exit_usage;
     }
     return exit_done;

@@ -65,6 +65,18 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, Streams& stre
   if (errors > 1) streams.err << errors << " faults\n";
 }
 
+void print_located(const ScenarioError& error, const scenario::Scenario& scenario, Streams& streams) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics;
+  scenario::locate(diagnostics, scenario.source);
+  print_diagnostics(diagnostics, streams);
+}
+
+std::string folder_of(const std::string& file) {
+  if (file == "-") return ".";
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
 bool write_file(const std::string& path, const std::string& content, std::string_view option, Streams& streams) {
   namespace fs = std::filesystem;
   std::error_code error;

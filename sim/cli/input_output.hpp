@@ -24,6 +24,12 @@ scenario::Scenario read_scenario(const ScenarioArguments& arguments, Streams& st
 // Prints each diagnostic, and for more than one how many there are.
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, Streams& streams);
 
+// The diagnostics of an error, with their places in the scenario.
+void print_located(const ScenarioError& error, const scenario::Scenario& scenario, Streams& streams);
+
+// Where relative paths of a scenario start: its own folder; "." for standard input.
+std::string folder_of(const std::string& file);
+
 // Writes a whole file or none: beside it first, then in its place. Something that is no regular file (/dev/stdout) is
 // written as it is. Returns false after saying why it cannot be.
 bool write_file(const std::string& path, const std::string& content, std::string_view option, Streams& streams);

@@ -12,11 +12,6 @@
 namespace tpusim::cli {
 namespace {
 
-const std::vector<std::string>& kinds() {
-  static const std::vector<std::string> names = {"models", "chips", "topologies", "strategies", "collectives"};
-  return names;
-}
-
 class List : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -29,9 +24,10 @@ class List : public Command {
   }
 
   int run(Streams& streams) override {
+    const std::vector<std::string> kinds = session::list_kinds();
     if (kind_.empty()) {
       bool first = true;
-      for (const std::string& kind : kinds()) {
+      for (const std::string& kind : kinds) {
         if (!first) streams.out << '\n';
         first = false;
         streams.out << kind << '\n';
@@ -39,11 +35,11 @@ class List : public Command {
       }
       return exit_done;
     }
-    if (std::find(kinds().begin(), kinds().end(), kind_) == kinds().end()) {
-      const std::string near = nearest(kind_, kinds());
+    if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
+      const std::string near = nearest(kind_, kinds);
       streams.err << fmt::format("tpusim list: no kind is called \"{}\"{}\nkinds: {}\n", kind_,
                                  near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
-                                 fmt::join(kinds(), ", "));
+                                 fmt::join(kinds, ", "));
       return exit_usage;
     }
     print(kind_, "", streams);
@@ -51,11 +47,15 @@ class List : public Command {
   }
 
  private:
-  static void print(const std::string& kind, const char* indent, Streams& streams) {
-    const std::vector<session::Listed> entries = session::list(kind);
+  // name, what it is, and its numbers on a line of their own.
+  static void print(const std::string& kind, const std::string& indent, Streams& streams) {
+    const std::vector<session::ListEntry> entries = session::list(kind);
     std::size_t width = 0;
-    for (const session::Listed& e : entries) width = std::max(width, e.name.size());
-    for (const session::Listed& e : entries) streams.out << fmt::format("{}{:<{}}  {}\n", indent, e.name, width, e.help);
+    for (const session::ListEntry& e : entries) width = std::max(width, e.name.size());
+    for (const session::ListEntry& e : entries) {
+      streams.out << fmt::format("{}{:<{}}  {}\n", indent, e.name, width, e.help);
+      if (!e.detail.empty()) streams.out << fmt::format("{}{:<{}}  {}\n", indent, "", width, e.detail);
+    }
   }
 
   std::string kind_;

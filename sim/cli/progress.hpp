@@ -18,7 +18,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void step(std::string_view what) {
+  // fraction: how much is done, 0..1; negative where it cannot be known.
+  void step(std::string_view what, double fraction) {
     if (!streams_.err_is_terminal) return;
     const auto now = std::chrono::steady_clock::now();
     if (now - start_ < std::chrono::seconds(1)) return;
@@ -26,7 +27,9 @@ class Progress {
     last_ = now;
     shown_ = true;
     const std::string text(what.substr(0, streams_.width > 20 ? streams_.width - 10 : 10));
-    streams_.err << "\r\033[K" << text << " ..." << std::flush;
+    streams_.err << "\r\033[K" << text;
+    if (fraction >= 0 && fraction <= 1) streams_.err << ' ' << static_cast<int>(100 * fraction) << " %";
+    streams_.err << " ..." << std::flush;
   }
   void erase() {
     if (shown_) streams_.err << "\r\033[K" << std::flush;

@@ -41,28 +41,23 @@ class Run : public Command {
     Progress progress(streams);
     session::Options options;
     options.verify = !no_verify_;
-    options.progress = [&progress](std::string_view what) { progress.step(what); };
-    session::Outcome outcome;
+    options.timeline = !html_.empty() || !trace_.empty();
+    options.folder = folder_of(scenario_.file);
+    options.progress = [&progress](std::string_view stage, double fraction) { progress.step(stage, fraction); };
+    result::Result result;
     try {
-      outcome = session::simulate(scenario, options);
+      result = session::simulate(scenario, options);
     } catch (const ScenarioError& e) {
       progress.erase();
-      return refuse(e, scenario, streams);
+      print_located(e, scenario, streams);
+      return exit_usage;
     }
     progress.erase();
-    return report(outcome, streams);
+    return report(result, streams);
   }
 
  private:
-  static int refuse(const ScenarioError& e, const scenario::Scenario& scenario, Streams& streams) {
-    std::vector<Diagnostic> diagnostics = e.diagnostics;
-    scenario::locate(diagnostics, scenario.source);
-    print_diagnostics(diagnostics, streams);
-    return exit_usage;
-  }
-
-  int report(const session::Outcome& outcome, Streams& streams) {
-    const result::Result& r = outcome.result;
+  int report(const result::Result& r, Streams& streams) {
     // The answer first: a file that cannot be written loses nothing.
     if (json_) {
       streams.out << reports::json(r);

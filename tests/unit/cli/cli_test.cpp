@@ -4,8 +4,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 
 #include "cli_support.hpp"
+#include "sim/base/check.hpp"
+#include "sim/base/diagnostic.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/cli/progress.hpp"
 #include "sim/cli/version.hpp"
 
 using namespace tpusim::cli;
@@ -112,4 +117,42 @@ TEST_CASE("a full standard output is noticed") {
   Streams streams{in, full, err};
   CHECK(run_command({"new"}, streams) == exit_usage);
   CHECK(err.str() == "tpusim: standard output cannot be written to\n");
+}
+
+TEST_CASE("whatever is thrown becomes words and an exit status") {
+  const auto status_of = [](auto thrown, const std::string& words) {
+    std::istringstream in;
+    std::ostringstream out, err;
+    Streams streams{in, out, err};
+    const int status = guarded([&]() -> int { throw thrown; }, streams);
+    CHECK(err.str().find(words) != std::string::npos);
+    CHECK(out.str() == "");
+    return status;
+  };
+  tpusim::Diagnostic d;
+  d.code = tpusim::Code::unknown_name;
+  d.pointer = "/model";
+  d.message = "unknown name \"x\"";
+  CHECK(status_of(tpusim::ScenarioError({d}), "/model [unknown-name]") == exit_usage);
+  CHECK(status_of(tpusim::CapacityError("the bytes of a tensor does not fit in 64 bits"), "the bytes of a tensor") ==
+        exit_impossible);
+  CHECK(status_of(std::bad_alloc(), "too little memory") == exit_impossible);
+  CHECK(status_of(tpusim::InternalError("a.cpp:1: broken"), "a.cpp:1: broken") == exit_internal);
+  CHECK(status_of(42, "please report") == exit_internal);
+}
+
+TEST_CASE("progress is silent where nobody watches, and in the first second") {
+  std::istringstream in;
+  std::ostringstream out, err;
+  Streams streams{in, out, err};
+  {
+    Progress progress(streams);
+    progress.step("timing", 0.5);
+  }
+  streams.err_is_terminal = true;
+  {
+    Progress progress(streams);
+    progress.step("timing", 0.5);
+  }
+  CHECK(err.str() == "");
 }
