@@ -2,10 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/base/diagnostic.hpp"
+#include "sim/cli/cli.hpp"
 #include "sim/scenario/read.hpp"
 
 using namespace tpusim;
@@ -359,6 +362,16 @@ void run(const std::vector<Row>& rows) {
     CHECK(d.suggestion == row.suggestion);
     CHECK(d.file == "bad.json");
     if (row.text.size() < (1u << 20)) CHECK(d.line >= 1);
+
+    // And so the command says it, on standard error alone, with status 2.
+    std::istringstream in(row.text);
+    std::ostringstream out, err;
+    cli::Streams streams{in, out, err};
+    CHECK(cli::run_command({"check", "-"}, streams) == cli::exit_usage);
+    CHECK(out.str() == "");
+    Diagnostic said = d;
+    said.file = "-";
+    CHECK(err.str() == format(said) + "\n");
   }
 }
 

@@ -1,0 +1,108 @@
+// Bad scenarios whose fault shows only against the registries or the plan: what the command says, where, and its exit status.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/cli/cli.hpp"
+
+using namespace tpusim;
+
+namespace {
+
+struct Row {
+  std::string name;
+  std::vector<std::string> sets;      // onto a sound scenario
+  int status;
+  std::vector<std::string> said;      // each stands in what is said
+};
+
+constexpr const char* kSound = R"({
+  "model": "llama2-7b",
+  "cluster": {"chip": "tpu-v5e", "topology": "4x4"},
+  "mesh": {"fsdp": 16},
+  "training": {"global_batch": 16, "sequence_length": 4096, "remat": "full"}
+})";
+
+struct Said {
+  int status;
+  std::string out, err;
+};
+Said call(const char* command, const std::vector<std::string>& sets) {
+  std::vector<std::string> arguments = {command, "-"};
+  if (std::string(command) == "run") arguments.emplace_back("--no-verify");
+  for (const std::string& s : sets) {
+    arguments.emplace_back("--set");
+    arguments.push_back(s);
+  }
+  std::istringstream in(kSound);
+  std::ostringstream out, err;
+  cli::Streams streams{in, out, err};
+  const int status = cli::run_command(arguments, streams);
+  return {status, out.str(), err.str()};
+}
+
+std::vector<Row> rows() {
+  using cli::exit_impossible, cli::exit_usage;
+  return {
+      {"model misspelt", {"model=llama2-7c"}, exit_usage, {"/model [unknown-name]", "did you mean \"llama2-7b\"?"}},
+      {"model that nobody knows", {"model=zebra"}, exit_usage, {"/model [unknown-name]", "valid names:"}},
+      {"model misspelt in an object", {"model={\"preset\": \"gpt-2\"}"}, exit_usage,
+       {"/model/preset [unknown-name]", "did you mean \"gpt2\"?"}},
+      {"no such Hugging Face file", {"model={\"huggingface\": \"none.json\"}"}, exit_usage,
+       {"/model/huggingface [io]", "none.json"}},
+      {"chip misspelt", {"cluster.chip=tpu-v5"}, exit_usage, {"/cluster/chip [unknown-name]", "did you mean \"tpu-v5"}},
+      {"chip in capitals", {"cluster.chip=TPU-V5E"}, exit_usage,
+       {"/cluster/chip [unknown-name]", "did you mean \"tpu-v5e\"?"}},
+      {"chip misspelt in an object", {"cluster.chip={\"preset\": \"tpuv5e\"}"}, exit_usage,
+       {"/cluster/chip/preset [unknown-name]", "did you mean \"tpu-v5e\"?"}},
+      {"number of a chip misspelt", {"cluster.chip.peak_bf61=1e14"}, exit_usage,
+       {"/cluster/chip/peak_bf61 [unknown-key]", "did you mean \"peak_bf16\"?"}},
+      {"number of a chip in the wrong unit", {"cluster.chip.hbm_bandwidth=900 GB"}, exit_usage,
+       {"/cluster/chip/hbm_bandwidth [bad-unit]", "GB/s"}},
+      {"memory without bandwidth", {"cluster.chip.hbm_bandwidth=0"}, exit_usage,
+       {"/cluster/chip/hbm_bandwidth [bad-value]"}},
+      {"negative peak", {"cluster.chip.peak_bf16=-1"}, exit_usage, {"/cluster/chip/peak_bf16 [bad-value]"}},
+      {"slice of the wrong dimensions", {"cluster.topology=2x2x4"}, exit_usage, {"/cluster/topology"}},
+      {"slice larger than the pod", {"cluster.topology=64x64", "mesh.fsdp=4096", "training.global_batch=4096"},
+       exit_usage, {"/cluster/topology"}},
+      {"topology of a GPU", {"cluster.chip=h100"}, exit_usage, {"/cluster/topology"}},
+      {"cluster preset misspelt", {"cluster={\"preset\": \"dgx-h10\", \"hosts\": 2}"}, exit_usage,
+       {"/cluster/preset [unknown-name]", "did you mean \"dgx-h100\"?"}},
+      {"tensor axis that heads do not divide",
+       {"mesh={\"tensor\": 16}", "model={\"preset\": \"llama2-7b\", \"heads\": 12, \"kv_heads\": 12, \"head_dim\": 128}"},
+       exit_impossible, {"heads", "12", "16"}},
+      {"stages that do not fit the layers", {"mesh={\"pipeline\": 16}", "model.layers=8"}, exit_usage,
+       {"/mesh/pipeline [conflict]"}},
+      {"memory", {"mesh={\"data\": 16}"}, exit_impossible, {"memory"}},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("what only the registries or the plan can tell is said by check and by run alike, at the field to blame") {
+  for (const Row& row : rows()) {
+    CAPTURE(row.name);
+    for (const char* command : {"check", "run"}) {
+      CAPTURE(std::string(command));
+      const auto start = std::chrono::steady_clock::now();
+      const Said said = call(command, row.sets);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      CHECK(took.count() < 1.0);
+      CHECK(said.status == row.status);
+      const std::string all = said.err + said.out;
+      CAPTURE(all);
+      for (const std::string& words : row.said) CHECK(all.find(words) != std::string::npos);
+      if (row.status == cli::exit_usage) CHECK(said.out == "");
+      // A plan that cannot work still has a result.
+      if (row.status == cli::exit_impossible && std::string(command) == "run") CHECK(said.out != "");
+    }
+  }
+}
+
+TEST_CASE("the scenario that these are made from is sound") {
+  CHECK(call("check", {}).status == cli::exit_done);
+  CHECK(call("check", {}).err == "");
+}
