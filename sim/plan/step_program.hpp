@@ -72,6 +72,7 @@ struct Kernel {
   double model_flops = 0;                // matrix products of forward and backward phases without padding; 0 in recompute
   std::int64_t bytes_read = 0, bytes_written = 0;  // HBM traffic of the external values
   bool matrix = false;                   // runs on the matrix unit
+  Seconds fixed;                         // a known duration, on top of what the cost model says (family fixed)
   ir::DType compute_dtype = ir::DType::bf16;
   std::string_view label;
 };

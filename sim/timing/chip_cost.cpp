@@ -11,7 +11,7 @@ double tiled(std::int64_t size, double tile) { return tile <= 1 ? static_cast<do
 
 }  // namespace
 
-Seconds KernelTime::total() const { return floor + std::max({matrix, vector, hbm}); }
+Seconds KernelTime::total() const { return fixed + floor + std::max({matrix, vector, hbm}); }
 
 FlopsPerSecond peak_of(const topologies::Chip& chip, ir::DType dtype) {
   if (dtype == ir::DType::bf16)
@@ -24,6 +24,8 @@ FlopsPerSecond peak_of(const topologies::Chip& chip, ir::DType dtype) {
 
 KernelTime kernel_time(const plan::Kernel& kernel, const topologies::Chip& chip, const SpeedUp& speed_up) {
   KernelTime time;
+  time.fixed = kernel.fixed;
+  if (kernel.ops.empty()) return time;  // nothing but a known length
   time.floor = chip.kernel_floor.value;
   double padded = 0;
   for (const ir::MatrixProduct& p : kernel.cost.products)

@@ -23,7 +23,7 @@ struct SpeedUp {
 };
 
 struct KernelTime {
-  Seconds floor, matrix, vector, hbm;
+  Seconds floor, matrix, vector, hbm, fixed;
   Seconds total() const;
 };
 

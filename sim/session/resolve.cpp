@@ -1,0 +1,260 @@
+// From names to things: the scenario's presets, chips, mesh axes and rules looked up in the catalogues.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "models/huggingface.hpp"
+#include "models/presets.hpp"
+#include "sim/session/job.hpp"
+#include "topologies/catalogue.hpp"
+
+namespace tpusim::session {
+
+namespace {
+
+template <class T>
+void take(const std::optional<T>& from, T& to) {
+  if (from) to = *from;
+}
+
+models::Positions convert(scenario::Positions p) { return static_cast<models::Positions>(p); }
+static_assert(static_cast<int>(scenario::Positions::none) == static_cast<int>(models::Positions::none));
+models::Norm convert(scenario::Norm n) { return n == scenario::Norm::rms ? models::Norm::rms : models::Norm::layer; }
+ir::Activation convert(scenario::Activation a) {
+  switch (a) {
+    case scenario::Activation::silu: return ir::Activation::silu;
+    case scenario::Activation::gelu: return ir::Activation::gelu;
+    case scenario::Activation::relu: return ir::Activation::relu;
+  }
+  return ir::Activation::silu;
+}
+ir::DType convert(scenario::DType d) {
+  switch (d) {
+    case scenario::DType::bf16: return ir::DType::bf16;
+    case scenario::DType::f32: return ir::DType::f32;
+    case scenario::DType::f64: return ir::DType::f64;
+  }
+  return ir::DType::f32;
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string text(std::size_t{1} << 20, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+std::optional<models::ModelConfig> base_config(const scenario::ModelSpec& spec, const std::string& folder, DiagnosticSink& sink) {
+  if (!spec.preset.empty()) {
+    if (const auto preset = models::find_preset(spec.preset)) return preset->config;
+    const std::vector<std::string> names = models::preset_names();
+    sink.error(Code::unknown_name, "/model", fmt::format("there is no model preset \"{}\"", spec.preset), nearest(spec.preset, names), nearest_choices(spec.preset, names));
+    return std::nullopt;
+  }
+  if (!spec.huggingface.empty()) {
+    const std::string path = spec.huggingface.front() == '/' || folder.empty() ? spec.huggingface : folder + "/" + spec.huggingface;
+    const auto text = read_file(path);
+    if (!text) {
+      sink.error(Code::io, "/model/huggingface", fmt::format("cannot read {}", path));
+      return std::nullopt;
+    }
+    return models::import_huggingface(*text, spec.huggingface, sink);
+  }
+  models::ModelConfig config;
+  if (spec.family == scenario::Family::mlp) {
+    config.family = models::Family::mlp;
+    config.gated_mlp = false;
+    config.activation = ir::Activation::relu;
+  } else if (spec.family == scenario::Family::fixed) {
+    config.family = models::Family::fixed;
+  }
+  return config;
+}
+
+std::optional<models::ModelConfig> model_config(const scenario::ModelSpec& spec, std::int64_t sequence_length, const std::string& folder, DiagnosticSink& sink) {
+  std::optional<models::ModelConfig> found = base_config(spec, folder, sink);
+  if (!found) return std::nullopt;
+  models::ModelConfig& c = *found;
+  const bool from_scratch = spec.preset.empty() && spec.huggingface.empty();
+  take(spec.layers, c.layers);
+  take(spec.embed, c.embed);
+  take(spec.mlp, c.mlp);
+  take(spec.vocab, c.vocab);
+  take(spec.heads, c.heads);
+  // A preset's kv_heads and head_dim follow overridden heads and embed, unless they are given too.
+  if (spec.heads && (from_scratch || !spec.kv_heads)) c.kv_heads = from_scratch ? c.heads : std::min(c.kv_heads, c.heads);
+  take(spec.kv_heads, c.kv_heads);
+  if (from_scratch && c.family == models::Family::transformer && c.heads > 0) c.head_dim = std::max<std::int64_t>(1, c.embed / c.heads);
+  take(spec.head_dim, c.head_dim);
+  take(spec.gated_mlp, c.gated_mlp);
+  take(spec.tied_embeddings, c.tied_embeddings);
+  take(spec.parallel_block, c.parallel_block);
+  take(spec.bias, c.bias);
+  take(spec.norm_eps, c.norm_eps);
+  take(spec.rope_theta, c.rope_theta);
+  take(spec.step_compute, c.step_compute);
+  take(spec.example_bytes, c.example_bytes);
+  if (spec.positions) c.positions = convert(*spec.positions);
+  if (spec.norm) c.norm = convert(*spec.norm);
+  if (spec.activation) c.activation = convert(*spec.activation);
+  if (from_scratch) c.max_positions = sequence_length;
+  take(spec.max_positions, c.max_positions);
+  if (c.name.empty()) c.name = spec.preset.empty() ? std::string(models::to_string(c.family)) : spec.preset;
+  models::check(c, "/model", sink);
+  if (c.family == models::Family::transformer && c.positions == models::Positions::learned && sequence_length > c.max_positions)
+    sink.error(Code::bad_value, "/training/sequence_length", fmt::format("{} tokens do not fit the {} learned positions of the model", sequence_length, c.max_positions), std::to_string(c.max_positions));
+  return found;
+}
+
+std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const std::string& name, DiagnosticSink& sink) {
+  const std::vector<std::string> names = topologies::chip_names();
+  if (name.empty()) {
+    sink.error(Code::missing_key, "/cluster/chip", "a whole chip by hand starts from a catalogue chip: name the nearest as its preset", "", nearest_choices("", names));
+    return std::nullopt;
+  }
+  std::optional<topologies::Chip> chip = topologies::find_chip(name);
+  if (!chip) {
+    sink.error(Code::unknown_name, "/cluster/chip", fmt::format("there is no chip \"{}\"", name), nearest(name, names), nearest_choices(name, names));
+    return std::nullopt;
+  }
+  std::vector<topologies::Override> overrides;
+  for (const scenario::Override& o : spec.chip.overrides) {
+    if (const double* value = std::get_if<double>(&o.value)) {
+      overrides.push_back({o.name, *value});
+      continue;
+    }
+    std::vector<std::string> keys;
+    for (const topologies::OverrideKey& key : topologies::override_keys()) keys.push_back(key.name);
+    sink.error(Code::wrong_type, "/cluster/chip/" + o.name, "expected a number, or a quantity with a unit", nearest(o.name, keys), nearest_choices(o.name, keys));
+  }
+  return topologies::apply_overrides(std::move(*chip), overrides, "/cluster/chip", sink);
+}
+
+std::optional<topologies::Cluster> cluster_of(const scenario::ClusterSpec& spec, DiagnosticSink& sink) {
+  std::string chip_name = spec.chip.preset;
+  topologies::ClusterRequest request;
+  request.chips_per_host = spec.chips_per_host;
+  if (!spec.preset.empty()) {
+    Registry<topologies::ClusterPreset> presets;
+    topologies::register_builtin(presets);
+    const auto* entry = presets.find(spec.preset);
+    if (entry == nullptr) {
+      sink.error(Code::unknown_name, "/cluster/preset", fmt::format("there is no cluster preset \"{}\"", spec.preset), nearest(spec.preset, presets.names()), nearest_choices(spec.preset, presets.names()));
+      return std::nullopt;
+    }
+    chip_name = entry->value.chip;
+    if (!request.chips_per_host) request.chips_per_host = entry->value.chips_per_host;
+  }
+  std::optional<topologies::Chip> chip = chip_of(spec, chip_name, sink);
+  if (!chip || sink.has_errors()) return std::nullopt;
+  const bool torus = chip->kind == topologies::ChipKind::tpu;
+  request.chip = std::move(*chip);
+  request.slice_shape = spec.topology;
+  request.slices = spec.slices;
+  request.hosts = spec.hosts.value_or(torus ? 0 : 1);
+  if (torus && request.slice_shape.empty() && !spec.hosts)  // nothing said: one chip
+    request.slice_shape.assign(static_cast<std::size_t>(std::max(request.chip.slices.dimensions, 1)), 1);
+  return topologies::build(request, sink);
+}
+
+std::optional<strategies::HandRule> hand_rule(ir::Table table, std::string_view name, const scenario::ShardingRule& rule, DiagnosticSink& sink) {
+  strategies::HandRule out;
+  out.table = table;
+  out.mesh_axes = rule.mesh_axes;
+  out.pointer = fmt::format("/sharding/{}/{}", name, rule.key);
+  bool found = false;
+  for (int a = 0; a < ir::kAxisCount; ++a)
+    if (ir::name_of(static_cast<ir::Axis>(a)) == rule.axis()) out.axis = static_cast<ir::Axis>(a), found = true;
+  if (!rule.place().empty())
+    for (int p = 0; p < ir::kPlaceCount; ++p)
+      if (ir::name_of(static_cast<ir::Place>(p)) == rule.place()) out.place = static_cast<ir::Place>(p);
+  if (found) return out;
+  sink.error(Code::unknown_name, out.pointer, fmt::format("there is no logical axis \"{}\"", rule.axis()));
+  return std::nullopt;
+}
+
+ir::OptimizerSettings optimizer_of(const scenario::TrainingSpec& training) {
+  ir::OptimizerSettings out;
+  switch (training.optimizer.name) {
+    case scenario::Optimizer::sgd: out.kind = ir::Optimizer::sgd; break;
+    case scenario::Optimizer::momentum: out.kind = ir::Optimizer::momentum; break;
+    case scenario::Optimizer::adam: out.kind = ir::Optimizer::adam; break;
+    case scenario::Optimizer::adamw: out.kind = ir::Optimizer::adamw; break;
+    case scenario::Optimizer::adafactor: out.kind = ir::Optimizer::adafactor; break;
+  }
+  out.learning_rate = training.learning_rate;
+  out.beta1 = training.optimizer.beta1;
+  out.beta2 = training.optimizer.beta2;
+  out.eps = training.optimizer.epsilon;
+  out.weight_decay = training.optimizer.name == scenario::Optimizer::adamw ? training.optimizer.weight_decay : 0;
+  out.momentum = training.optimizer.momentum;
+  out.clip_norm = training.clip_norm;
+  return out;
+}
+
+timing::HostInput input_of(const scenario::InputSpec& spec, const Job& job) {
+  timing::HostInput out;
+  const double hosts = static_cast<double>(job.cluster.hosts);
+  out.examples_per_host = static_cast<double>(job.spec.global_batch) / hosts;
+  const double tokens = 4.0 * static_cast<double>(job.spec.sequence_length);
+  out.example_bytes = job.spec.model.example_bytes.value() > 0 ? job.spec.model.example_bytes : Bytes(tokens);
+  if (spec.storage.bandwidth) out.storage_bandwidth = *spec.storage.bandwidth / (spec.storage.shared_by == scenario::SharedBy::job ? hosts : 1.0);
+  out.storage_latency = spec.storage.latency;
+  for (const scenario::InputStage& stage : spec.stages) out.stages.push_back({stage.name, stage.threads, stage.time_per_example});
+  out.prefetch = spec.prefetch;
+  if (spec.host_to_chip) out.host_to_chip = *spec.host_to_chip;
+  return out;
+}
+
+void fill_spec(const scenario::Scenario& s, JobSpec& spec) {
+  spec.global_batch = s.training.global_batch;
+  spec.microbatch = s.training.microbatch.value_or(0);
+  spec.strategies.zero_stage = s.strategies.fsdp.zero_stage;
+  spec.strategies.sequence_parallel = s.strategies.tensor.sequence_parallel;
+  spec.strategies.schedule = s.strategies.pipeline.schedule == scenario::Schedule::gpipe ? strategies::PipelineSchedule::gpipe : strategies::PipelineSchedule::one_f_one_b;
+  spec.compute_dtype = convert(s.training.compute_dtype);
+  spec.parameter_dtype = convert(s.training.parameter_dtype);
+  spec.gradient_dtype = convert(s.training.gradient_dtype);
+  spec.master_dtype = spec.parameter_dtype == ir::DType::f64 ? ir::DType::f64 : ir::DType::f32;
+  spec.optimizer = optimizer_of(s.training);
+  spec.remat = s.training.remat == scenario::Remat::none ? ir::Remat::none : s.training.remat == scenario::Remat::full ? ir::Remat::full : ir::Remat::selective;
+  spec.attention = s.training.attention == scenario::Attention::flash ? ir::AttentionKind::flash : ir::AttentionKind::unfused;
+  spec.prefetch = s.strategies.fsdp.prefetch;
+  spec.bucket_bytes = s.strategies.data.bucket_bytes;
+  spec.overlap = s.strategies.data.overlap;
+}
+
+}  // namespace
+
+std::optional<Job> resolve(const scenario::Scenario& s, const std::string& folder, DiagnosticSink& sink) {
+  Job job;
+  const bool language = s.model.family.value_or(scenario::Family::transformer) == scenario::Family::transformer;
+  job.spec.sequence_length = s.training.sequence_length.value_or(language ? 2048 : 1);
+  fill_spec(s, job.spec);
+  std::optional<models::ModelConfig> config = model_config(s.model, job.spec.sequence_length, folder, sink);
+  std::optional<topologies::Cluster> cluster = cluster_of(s.cluster, sink);
+  const std::pair<ir::Table, const std::vector<scenario::ShardingRule>*> tables[] = {
+      {ir::Table::parameters, &s.sharding.parameters}, {ir::Table::gradients, &s.sharding.gradients},
+      {ir::Table::optimizer, &s.sharding.optimizer}, {ir::Table::activations, &s.sharding.activations}};
+  const char* names[] = {"parameters", "gradients", "optimizer", "activations"};
+  for (std::size_t t = 0; t < 4; ++t)
+    for (const scenario::ShardingRule& rule : *tables[t].second)
+      if (auto made = hand_rule(tables[t].first, names[t], rule, sink)) job.spec.by_hand.push_back(std::move(*made));
+  if (!config || !cluster || sink.has_errors()) return std::nullopt;
+  job.spec.model = std::move(*config);
+  job.cluster = std::move(*cluster);
+  for (const scenario::MeshAxis& axis : s.mesh) job.spec.mesh.push_back({axis.name, axis.size});
+  if (job.spec.mesh.empty()) job.spec.mesh.push_back({"data", job.cluster.chips()});
+  if (job.spec.devices() != job.cluster.chips()) {
+    sink.error(Code::mesh_mismatch, "/mesh", fmt::format("the mesh has {} devices, the cluster {} chips", job.spec.devices(), job.cluster.chips()));
+    return std::nullopt;
+  }
+  job.causal_flops = s.training.flops_convention == scenario::FlopsConvention::causal;
+  if (s.input) job.input = input_of(*s.input, job);
+  return job;
+}
+
+}  // namespace tpusim::session

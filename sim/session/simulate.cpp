@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include "sim/base/quantity_text.hpp"
+#include "sim/scenario/write.hpp"
+#include "sim/session/diagnosis.hpp"
+#include "sim/session/fill_result.hpp"
+#include "sim/session/session.hpp"
+#include "sim/session/verification.hpp"
+
+namespace tpusim::session {
+
+namespace {
+
+void say(const Options& options, std::string_view stage, double fraction) {
+  if (options.progress) options.progress(stage, fraction);
+}
+
+// Resolves, or throws everything that is wrong with its place in the file. Warnings are kept.
+Job resolve_or_throw(const scenario::Scenario& scenario, const Options& options, std::vector<Diagnostic>& warnings) {
+  DiagnosticSink sink;
+  std::optional<Job> job = resolve(scenario, options.folder, sink);
+  scenario::locate(sink.all(), scenario.source);
+  sink.throw_if_errors();
+  warnings = sink.all();
+  TPUSIM_CHECK(job.has_value(), "a scenario without faults that does not resolve");
+  return std::move(*job);
+}
+
+Planned plan_of(const Job& job) {
+  if (job.spec.model.family != models::Family::fixed) return make_plan(job.spec, job.cluster.fabric);
+  Planned planned;
+  planned.program = fixed_program(job.spec);
+  for (const strategies::RequestedAxis& axis : job.spec.mesh)
+    if (axis.name != "data" && axis.size > 1)
+      planned.verdict = {false, "a model of fixed step length can only be data parallel", "mesh {\"data\": " + std::to_string(job.spec.devices()) + "}", axis.name, "/mesh/" + axis.name};
+  return planned;
+}
+
+Verdict memory_verdict(const result::Memory& memory) {
+  if (memory.fits) return {};
+  return {false, "out of memory", format_bytes(Bytes(static_cast<double>(memory.peak_bytes))) + " on the fullest chip",
+          format_bytes(Bytes(static_cast<double>(memory.capacity_bytes))), "/cluster"};
+}
+
+void describe_model(const Job& job, const Planned& planned, result::Result& out) {
+  out.model.layers = job.spec.model.family == models::Family::fixed ? 0 : job.spec.model.layers;
+  out.model.parameters = job.spec.model.family == models::Family::fixed ? 0 : models::parameter_count(job.spec.model);
+  for (const std::string& note : planned.setup.notes) out.notes.push_back(note);
+  if (!planned.placement_text.empty()) out.notes.push_back("mesh on the machine: " + planned.placement_text);
+  out.notes.push_back(job.input ? "the input pipeline is simulated on every host" : "no input is described: the batch is always there");
+}
+
+std::string refusal_text(const Verdict& v) {
+  std::string text = v.reason;
+  if (!v.needed.empty()) text += "; needed: " + v.needed;
+  if (!v.available.empty()) text += "; there is: " + v.available;
+  return v.pointer.empty() ? text : v.pointer + ": " + text;
+}
+
+}  // namespace
+
+result::Result simulate(const scenario::Scenario& scenario, const Options& options) {
+  result::Result out;
+  std::vector<Diagnostic> warnings;
+  say(options, "reading", 0);
+  const Job job = resolve_or_throw(scenario, options, warnings);
+  for (const Diagnostic& warning : warnings) out.warnings.push_back(format(warning));
+  scenario::Scenario filled = scenario;
+  filled.mesh.clear();
+  for (const strategies::RequestedAxis& axis : job.spec.mesh) filled.mesh.push_back({axis.name, axis.size});
+  out.scenario_json = scenario::to_json(filled);
+  fill_assumptions(scenario, job, out);
+
+  say(options, "planning", 0.1);
+  const Planned planned = plan_of(job);
+  describe_model(job, planned, out);
+  if (!planned.verdict) {
+    out.verdict = planned.verdict;
+    for (std::size_t i = 1; i < planned.refusals.size(); ++i) out.notes.push_back("also refused: " + refusal_text(planned.refusals[i]));
+    return out;
+  }
+  out.memory = memory_of(planned.program, job.cluster.chip);
+  out.verdict = memory_verdict(out.memory);
+
+  say(options, "timing", 0.2);
+  timing::TimingOptions timing_options;
+  timing_options.input = job.input;
+  timing_options.timeline = options.timeline;
+  const timing::StepTiming timing = timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, timing_options);
+  if (timing.stall) {
+    out.verdict = {false, run::to_string(*timing.stall), "a plan in which nobody waits in a circle", "", "/strategies"};
+    return out;
+  }
+  fill_timing(job, planned.program, timing, out);
+  if (options.diagnose) {
+    say(options, "replaying", 0.3);
+    if (out.verdict)
+      out.diagnosis = diagnose(job, planned.program, timing);
+    else
+      for (std::string& way : ways_to_fit(job)) out.notes.push_back(std::move(way));
+  }
+  if (options.verify && job.spec.model.family != models::Family::fixed) {
+    say(options, "verifying", 0.5);
+    out.verification = verify_job(job, planned, options.seed);
+  }
+  say(options, "done", 1);
+  return out;
+}
+
+Verdict check(const scenario::Scenario& scenario, const Options& options, DiagnosticSink& sink) {
+  const std::optional<Job> job = resolve(scenario, options.folder, sink);
+  scenario::locate(sink.all(), scenario.source);
+  if (!job || sink.has_errors()) return {};
+  const Planned planned = plan_of(*job);
+  if (!planned.verdict) {
+    for (const Verdict& v : planned.refusals.empty() ? std::vector<Verdict>{planned.verdict} : planned.refusals)
+      sink.error(Code::not_divisible, v.pointer, v.reason + (v.needed.empty() ? "" : "; needed: " + v.needed), "", {});
+    scenario::locate(sink.all(), scenario.source);
+    return planned.verdict;
+  }
+  return memory_verdict(memory_of(planned.program, job->cluster.chip));
+}
+
+}  // namespace tpusim::session

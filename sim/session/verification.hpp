@@ -1,0 +1,25 @@
+// Proof that what is timed is what would be computed: the same strategies on a shrunken model and mesh, executed with real values.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/result/result.hpp"
+#include "sim/session/job.hpp"
+
+namespace tpusim::session {
+
+// The job's own strategies, options and kind of model with small sizes: every mesh axis larger than 1 stays larger than 1, at most 16
+// devices, f64, on a machine with one physical axis of the same kind for each mesh axis.
+struct Shrunken {
+  JobSpec spec;
+  fabric::Fabric fabric;
+};
+Shrunken shrink(const Job& job, const Planned& full);
+
+// Plans the shrunken job and checks, in this order: (a) every value of the first step against one device's, in program order; (b) the
+// one-device gradient against finite differences along a seeded direction, per op where that fails; (c) losses and parameters over three
+// optimizer steps, in shuffled order and in exactly the order in which timing finished; (d) tallies: counted = charged; (e) every
+// collective algorithm of the full plan alone, on at most 4 members of each physical axis that it uses.
+result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed);
+
+}  // namespace tpusim::session
