@@ -29,6 +29,7 @@ struct LowerOptions {
   ir::OptimizerSettings optimizer;
   ir::DType gradient_dtype = ir::DType::f32;
   ir::DType master_dtype = ir::DType::f32;
+  bool verify = true;                    // run plan::verify on the result (a search switches it off for speed)
 };
 
 struct LowerInput {

@@ -146,6 +146,7 @@ struct CallKind {
 
 struct Template {
   CallKind kind;
+  std::int32_t kind_index = -1;          // of `kind` in StepProgram::call_kinds; templates are sorted by (kind_index, previous, next)
   std::int32_t previous = -1, next = -1; // call kinds around it, -1 none; index into StepProgram::call_kinds
   std::vector<Instr> instrs;
 };
