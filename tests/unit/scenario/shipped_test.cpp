@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
 #include "sim/base/random.hpp"
+#include "sim/scenario/contract.hpp"
 #include "sim/scenario/read.hpp"
 #include "sim/scenario/write.hpp"
 
@@ -88,4 +91,18 @@ TEST_CASE("a damaged scenario is refused or read, and never anything else") {
   }
   CHECK(refused > 500);
   CHECK(sound > 100);  // edits inside comments and names
+}
+
+TEST_CASE("the reference names every key of the contract") {
+  std::ifstream file(std::string(TPUSIM_SOURCE_DIR) + "/scenarios/README.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  REQUIRE(text.size() > 1000);
+  for (const Section& s : contract())
+    for (const std::string& key : s.keys) {
+      CAPTURE(s.pointer);
+      CAPTURE(key);
+      const bool named = text.find("." + key + "`") != std::string::npos || text.find("`" + key + "`") != std::string::npos ||
+                         text.find("`" + key + ".") != std::string::npos || text.find("." + key + ".") != std::string::npos;
+      CHECK(named);
+    }
 }
