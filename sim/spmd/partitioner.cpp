@@ -14,7 +14,7 @@ Partitioned reduce_program(const ir::TensorType& type, const PartitionSpec& grad
   LocalWriter writer(mesh, out);
   ir::Value value;
   value.type = type;
-  value.table = ir::Table::gradients;
+  value.table = ir::Table::activations;  // as every port is (verifier rule program.c11)
   value.label = "gradient";
   const Cause cause{ir::OpId(), ir::Phase::update};
   const Placed in = writer.input(value, gradient);
