@@ -86,8 +86,10 @@ const report = (() => {
     "chart-memory": (wide) => {
       const {capacity, peak, parts} = data.memory;
       const unit = unitOf(byteUnits, Math.max(capacity, peak));
-      return stacked(wide, parts, unit, bytes, 1.04 * Math.max(capacity, peak) / unit.size, 24,
+      const option = stacked(wide, parts, unit, bytes, 1.04 * Math.max(capacity, peak) / unit.size, 24,
                      capacity > 0 ? capacityLine("xAxis", capacity, unit) : null);
+      option.xAxis.axisLabel.showMaxLabel = false;  // the axis ends a little beyond, at no round number
+      return option;
     },
     "chart-memory-time": (wide) => {
       const {time, bytes: held} = data.timeline.memory;

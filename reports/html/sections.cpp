@@ -84,7 +84,7 @@ std::string timeline_section(const result::Result& r) {
       "<button type=\"button\" data-zoom=\"in\" aria-label=\"Zoom in\">+</button>"
       "<button type=\"button\" data-zoom=\"out\" aria-label=\"Zoom out\">&minus;</button>"
       "<button type=\"button\" data-zoom=\"all\">Whole step</button>"
-      "<span class=\"hint\">Drag to move, double-click or Ctrl + wheel to zoom</span></div>\n"
+      "<span class=\"hint\">Drag to move; pinch, double-click or Ctrl + wheel to zoom</span></div>\n"
       "<div class=\"timeline\" id=\"timeline-view\" tabindex=\"0\" role=\"img\" aria-label=\"" +
       escape(fmt::format("Timeline of {} device classes over {}; arrow keys move, plus and minus zoom",
                          t.classes.size(), seconds_text(SimTime::from_ps(t.end_ps - t.start_ps).seconds()))) +
