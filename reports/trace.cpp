@@ -63,9 +63,24 @@ class TraceWriter {
     }
   }
 
-  void complete(std::size_t pid, std::size_t tid, const result::Span& span) {
+  // Its instruction, or what its joined instructions have in common.
+  std::string name_of(const result::Span& span) const {
     const auto label = static_cast<std::size_t>(span.label);
-    const std::string name = span.label >= 0 && label < t_.labels.size() ? t_.labels[label] : "?";
+    const std::string own = span.label >= 0 && label < t_.labels.size() ? t_.labels[label] : "?";
+    if (span.joined == 1) return own;
+    std::string common;
+    if (span.layer >= 0)
+      common = fmt::format("layer {}", span.layer);
+    else if (span.microbatch >= 0)
+      common = fmt::format("microbatch {}", span.microbatch);
+    const std::string_view phase = result::span_phase_name(span.phase);
+    if (!common.empty() && !phase.empty()) common += " ";
+    common += phase;
+    return common.empty() ? own : common;
+  }
+
+  void complete(std::size_t pid, std::size_t tid, const result::Span& span) {
+    const std::string name = name_of(span);
     std::string args;
     const auto arg = [&](const char* key, const std::string& value) {
       args += fmt::format("{}\"{}\":{}", args.empty() ? "" : ",", key, value);

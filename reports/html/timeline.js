@@ -80,6 +80,15 @@
     paint.ink = paint.codes.map(report.ink);
   };
 
+  // What a bar is called: its instruction, or what its joined instructions have in common.
+  const nameOf = (stream, i) => {
+    const label = data.labels[stream.label[i]] || "";
+    if (!stream.joined || stream.joined[i] === 1) return label;
+    const layer = stream.layer[i], microbatch = stream.microbatch[i];
+    const common = (layer >= 0 ? "layer " + layer : "") + (layer < 0 && microbatch >= 0 ? "microbatch " + microbatch : "");
+    return [common, phases[stream.code[i] & 3]].filter(Boolean).join(" ") || label;
+  };
+
   // The first span of a row that ends after t.
   const firstAfter = (row, t) => {
     let low = 0, high = row.end.length;
@@ -129,7 +138,7 @@
       g.fillRect(left, y + 2, w > 3 ? w - 0.75 : w, LANE - 4);
       if (w > 34) {
         g.fillStyle = paint.ink[stream.code[i]];
-        const text = fit(g, data.labels[stream.label[i]] || "", w - 10);
+        const text = fit(g, nameOf(stream, i), w - 10);
         if (text) g.fillText(text, left + 5, y + LANE / 2 + 0.5);
       }
     }
@@ -240,7 +249,7 @@
       lines.push(stream.joined[i].toLocaleString("en-US") + " instructions, busy " + seconds(stream.busy[i] * data.quantum_s));
     lines.push("starts at " + seconds(row.start[i] * data.quantum_s), stream.name + " of " + row.group.name);
     tip.replaceChildren();
-    element("b", "", tip).textContent = data.labels[stream.label[i]] || "";
+    element("b", "", tip).textContent = nameOf(stream, i);
     for (const line of lines) element("span", "", tip).textContent = line;
     tip.hidden = false;
     const px = event.clientX - host.getBoundingClientRect().left, py = event.clientY - host.getBoundingClientRect().top;

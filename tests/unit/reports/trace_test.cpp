@@ -74,3 +74,26 @@ TEST_CASE("a result without a timeline gives an empty trace, and odd names a val
   CHECK(json::parse(trace(samples::minimal()))["traceEvents"] == json::array());
   CHECK(json::parse(trace(samples::hostile()))["traceEvents"].size() == 5);
 }
+
+TEST_CASE("a span of several instructions is named by what they have in common") {
+  result::TimelineBuilder builder(1);  // room for one span: what comes second is joined to the first
+  const std::size_t c = builder.add_class("chips", 1);
+  const std::size_t s = builder.add_stream(c, "compute");
+  for (int i = 0; i < 2; ++i) {
+    result::Span span;
+    span.start_ps = 10'000'000 * i;
+    span.end_ps = span.start_ps + 4'000'000;
+    span.label = builder.label("op " + std::to_string(i));
+    span.layer = 5;
+    span.microbatch = 1;
+    span.phase = result::SpanPhase::forward;
+    builder.add_span(c, s, span);
+  }
+  builder.set_window(0, 14'000'000);
+  result::Result r;
+  r.timeline = builder.finish();
+  // Two instructions of 4 us each, from 0 to 14 us.
+  CHECK(json::parse(trace(r))["traceEvents"].back() ==
+        json::parse(R"({"ph":"X","name":"layer 5 forward","cat":"compute",
+    "pid":1,"tid":1,"ts":0,"dur":14,"args":{"phase":"forward","layer":5,"microbatch":1,"instructions":2,"busy_us":8}})"));
+}
