@@ -1,7 +1,8 @@
 // Compiled once as it stands, which must work, and once with -DFAULTS, where the compiler must complain about each line
 // directly below an `#if FAULTS` and about no other (run.sh).
-#include "sim/base/strong_id.hpp"
 #include "sim/base/units.hpp"
+
+#include "sim/base/strong_id.hpp"
 
 #ifndef FAULTS
 #define FAULTS 0
