@@ -12,19 +12,29 @@ namespace {
 
 std::int64_t true_size(ir::Axis axis, const ModelConfig& c, const BuildOptions& o) {
   switch (axis) {
-    case ir::Axis::batch: return o.batch;
-    case ir::Axis::seq: return o.seq;
-    case ir::Axis::embed: return c.embed;
-    case ir::Axis::kv_heads: return c.kv_heads;
-    case ir::Axis::q_group: return c.heads / c.kv_heads;
-    case ir::Axis::head_dim: return c.head_dim;
-    case ir::Axis::mlp: return c.mlp;
-    case ir::Axis::vocab: return c.vocab;
-    case ir::Axis::position: return c.max_positions;
+    case ir::Axis::batch:
+      return o.batch;
+    case ir::Axis::seq:
+      return o.seq;
+    case ir::Axis::embed:
+      return c.embed;
+    case ir::Axis::kv_heads:
+      return c.kv_heads;
+    case ir::Axis::q_group:
+      return c.heads / c.kv_heads;
+    case ir::Axis::head_dim:
+      return c.head_dim;
+    case ir::Axis::mlp:
+      return c.mlp;
+    case ir::Axis::vocab:
+      return c.vocab;
+    case ir::Axis::position:
+      return c.max_positions;
     case ir::Axis::expert:
     case ir::Axis::height:
     case ir::Axis::width:
-    case ir::Axis::channels: break;
+    case ir::Axis::channels:
+      break;
   }
   internal_error(__FILE__, __LINE__, "axis", "a model without the axis " + std::string(ir::name_of(axis)));
 }
@@ -45,8 +55,7 @@ ir::Dim BlockWriter::dim(ir::DimName name) const {
 }
 
 ir::ValueId BlockWriter::x_in() {
-  const ir::TensorType type{
-      options.compute_dtype, {dim(ir::kBatch), dim(ir::kSeq), dim(kEmbed)}, ir::Place::residual};
+  const ir::TensorType type{options.compute_dtype, {dim(ir::kBatch), dim(ir::kSeq), dim(kEmbed)}, ir::Place::residual};
   program.x_in = builder.input(type, "x_in");
   return program.x_in;
 }
@@ -84,7 +93,8 @@ ir::ValueId BlockWriter::project(ir::ValueId x, std::string_view name, const ir:
   const ir::ValueId y = builder.dot(x, w, result, options.compute_dtype, as);
   if (!config.bias) return y;
   const std::pair<std::string_view, std::string_view> biases[] = {
-      {"wq", "bq"}, {"wk", "bk"}, {"wv", "bv"}, {"wo", "bo"}, {"w_in", "b_in"}, {"w_gate", "b_gate"}, {"w_out", "b_out"}};
+      {"wq", "bq"},     {"wk", "bk"},         {"wv", "bv"},      {"wo", "bo"},
+      {"w_in", "b_in"}, {"w_gate", "b_gate"}, {"w_out", "b_out"}};
   std::string_view bias_name;
   for (const auto& [weight, bias] : biases)
     if (weight == name) bias_name = bias;
@@ -95,11 +105,12 @@ ir::ValueId BlockWriter::project(ir::ValueId x, std::string_view name, const ir:
 
 ir::ValueId BlockWriter::norm(ir::ValueId x, std::string_view name) {
   const bool is_final = name == "final_norm", is_mlp = name == "mlp_norm";
-  const std::string_view scale_name = is_final ? "final_norm.scale" : is_mlp ? "mlp_norm.scale" : "attention_norm.scale";
+  const std::string_view scale_name = is_final ? "final_norm.scale"
+                                      : is_mlp ? "mlp_norm.scale"
+                                               : "attention_norm.scale";
   const std::string_view bias_name = is_final ? "final_norm.bias" : is_mlp ? "mlp_norm.bias" : "attention_norm.bias";
   const ir::ValueId scale = parameter(scale_name, {}, {kEmbed}, ir::Init::ones);
-  if (config.norm == Norm::rms)
-    return ir::rms_norm(builder, x, scale, kEmbed, config.norm_eps, ir::Place::residual);
+  if (config.norm == Norm::rms) return ir::rms_norm(builder, x, scale, kEmbed, config.norm_eps, ir::Place::residual);
   const ir::ValueId bias = parameter(bias_name, {}, {kEmbed}, ir::Init::zeros);
   return ir::layer_norm(builder, x, scale, bias, kEmbed, config.norm_eps, ir::Place::residual);
 }

@@ -57,35 +57,46 @@ void check_transformer(const ModelConfig& c, Checker& checker) {
 
 std::string_view to_string(Family family) {
   switch (family) {
-    case Family::transformer: return "transformer";
-    case Family::mlp: return "mlp";
-    case Family::fixed: return "fixed";
+    case Family::transformer:
+      return "transformer";
+    case Family::mlp:
+      return "mlp";
+    case Family::fixed:
+      return "fixed";
   }
   internal_error(__FILE__, __LINE__, "family", "a family without a name");
 }
 
 std::string_view to_string(Positions positions) {
   switch (positions) {
-    case Positions::rotary: return "rotary";
-    case Positions::learned: return "learned";
-    case Positions::none: return "none";
+    case Positions::rotary:
+      return "rotary";
+    case Positions::learned:
+      return "learned";
+    case Positions::none:
+      return "none";
   }
   internal_error(__FILE__, __LINE__, "positions", "positions without a name");
 }
 
 std::string_view to_string(Norm norm) {
   switch (norm) {
-    case Norm::rms: return "rms";
-    case Norm::layer: return "layer";
+    case Norm::rms:
+      return "rms";
+    case Norm::layer:
+      return "layer";
   }
   internal_error(__FILE__, __LINE__, "norm", "a norm without a name");
 }
 
 std::string_view to_string(Activation activation) {
   switch (activation) {
-    case Activation::silu: return "silu";
-    case Activation::gelu: return "gelu";
-    case Activation::relu: return "relu";
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::relu:
+      return "relu";
   }
   internal_error(__FILE__, __LINE__, "activation", "an activation without a name");
 }
@@ -110,12 +121,13 @@ std::int64_t parameter_count(const ModelConfig& c) {
   const std::int64_t one = c.bias ? 1 : 0;
   // Matrices [embed, mlp] going in, one [mlp, embed] going out.
   const std::int64_t inward = c.gated_mlp ? 2 : 1;
-  const std::int64_t mlp = plus(times(times(inward + 1, c.embed), c.mlp), times(one, plus(times(inward, c.mlp), c.embed)));
+  const std::int64_t mlp =
+      plus(times(times(inward + 1, c.embed), c.mlp), times(one, plus(times(inward, c.mlp), c.embed)));
   if (c.family == Family::mlp) return times(c.layers, mlp);
   const std::int64_t norm = times(c.norm == Norm::layer ? 2 : 1, c.embed);
   const std::int64_t q = times(c.heads, c.head_dim), kv = times(c.kv_heads, c.head_dim);
-  const std::int64_t attention = plus(times(times(2, c.embed), plus(q, kv)),
-                                      times(one, plus(plus(q, times(2, kv)), c.embed)));
+  const std::int64_t attention =
+      plus(times(times(2, c.embed), plus(q, kv)), times(one, plus(plus(q, times(2, kv)), c.embed)));
   const std::int64_t norms = times(c.parallel_block ? 1 : 2, norm);
   const std::int64_t table = times(c.vocab, c.embed);
   std::int64_t total = times(c.layers, plus(plus(mlp, attention), norms));

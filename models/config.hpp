@@ -29,8 +29,8 @@ struct ModelConfig {
   std::int64_t heads = 1;     // query heads
   std::int64_t kv_heads = 1;  // key and value heads; divides heads. q_group = heads / kv_heads
   std::int64_t head_dim = 1;
-  std::int64_t mlp = 1;       // inner width
-  bool gated_mlp = true;      // act(gate) * up (Shazeer 2020) instead of act(up)
+  std::int64_t mlp = 1;   // inner width
+  bool gated_mlp = true;  // act(gate) * up (Shazeer 2020) instead of act(up)
   std::int64_t vocab = 1;
   bool tied_embeddings = false;
   Positions positions = Positions::rotary;
@@ -47,8 +47,8 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Every fault of a config as a diagnostic under `pointer` ("/model"): sizes that are not positive or beyond the bounds of
-// config.cpp, kv_heads that do not divide heads, an odd head_dim with rotary positions, numbers that are not finite.
+// Every fault of a config as a diagnostic under `pointer` ("/model"): sizes that are not positive or beyond the bounds
+// of config.cpp, kv_heads that do not divide heads, an odd head_dim with rotary positions, numbers that are not finite.
 void check(const ModelConfig& config, const std::string& pointer, DiagnosticSink& sink);
 
 // Parameters of the whole model without building it: valid entries, tied embeddings once. Agrees with

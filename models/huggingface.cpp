@@ -7,10 +7,11 @@
 namespace tpusim::models {
 namespace {
 
-// Names of activations in Transformers (src/transformers/activations.py, ACT2FN). Exact and tanh GELU cost the same and are
-// both the tanh form here.
+// Names of activations in Transformers (src/transformers/activations.py, ACT2FN). Exact and tanh GELU cost the same and
+// are both the tanh form here.
 void read_activation(Fields& f, const char* key, Activation fallback, ModelConfig& c) {
-  const std::vector<std::string> names = {"silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu"};
+  const std::vector<std::string> names = {"silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
+                                          "relu"};
   const Activation meaning[] = {Activation::silu, Activation::silu, Activation::gelu, Activation::gelu,
                                 Activation::gelu, Activation::gelu, Activation::relu};
   c.activation = fallback;
@@ -45,7 +46,8 @@ ModelConfig read_llama(Fields& f) {
             "biases on attention alone or on the MLP alone are not in this version");
   c.bias = attention_bias && mlp_bias;
   if (f.has("rope_scaling"))
-    f.warning(Code::not_in_version, "rope_scaling", "scaled rotary angles are taken as plain ones; the cost is the same");
+    f.warning(Code::not_in_version, "rope_scaling",
+              "scaled rotary angles are taken as plain ones; the cost is the same");
   return c;
 }
 
@@ -78,13 +80,14 @@ ModelConfig read_gpt2(Fields& f) {
 
 // check() speaks of our fields; the user's file has Transformers' names, and no line of ours.
 void report(const DiagnosticSink& checked, const std::string& file, bool llama, DiagnosticSink& sink) {
-  static constexpr std::string_view kOurs[] = {"layers", "embed", "heads", "kv_heads", "head_dim", "mlp", "vocab",
-                                               "max_positions", "norm_eps", "rope_theta"};
+  static constexpr std::string_view kOurs[] = {"layers", "embed", "heads",         "kv_heads", "head_dim",
+                                               "mlp",    "vocab", "max_positions", "norm_eps", "rope_theta"};
   static constexpr std::string_view kLlama[] = {
-      "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
-      "intermediate_size", "vocab_size", "max_position_embeddings", "rms_norm_eps", "rope_theta"};
-  static constexpr std::string_view kGpt2[] = {"n_layer", "n_embd", "n_head", "n_head", "n_embd",
-                                               "n_inner", "vocab_size", "n_positions", "layer_norm_epsilon", ""};
+      "num_hidden_layers", "hidden_size", "num_attention_heads",     "num_key_value_heads", "head_dim",
+      "intermediate_size", "vocab_size",  "max_position_embeddings", "rms_norm_eps",        "rope_theta"};
+  static constexpr std::string_view kGpt2[] = {
+      "n_layer", "n_embd", "n_head", "n_head", "n_embd", "n_inner", "vocab_size", "n_positions", "layer_norm_epsilon",
+      ""};
   for (Diagnostic d : checked.all()) {
     d.file = file;
     for (std::size_t i = 0; i < std::size(kOurs); ++i) {

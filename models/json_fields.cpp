@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kMaxText = std::size_t{1} << 20;
 constexpr int kMaxDepth = 64;
 
-void add(DiagnosticSink& sink, const std::string& file, Code code, std::string pointer, std::string message, int line = 0,
-         int column = 0) {
+void add(DiagnosticSink& sink, const std::string& file, Code code, std::string pointer, std::string message,
+         int line = 0, int column = 0) {
   Diagnostic d;
   d.code = code;
   d.file = file;
@@ -80,7 +80,8 @@ std::optional<Json> parse_object(std::string_view text, const std::string& file,
     json = Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::parse_error& e) {
     const auto [line, column] = line_and_column(text, e.byte > 0 ? e.byte - 1 : 0);
-    add(sink, file, Code::syntax, "", "not JSON: a value, name, comma or bracket is missing or wrong here", line, column);
+    add(sink, file, Code::syntax, "", "not JSON: a value, name, comma or bracket is missing or wrong here", line,
+        column);
     return std::nullopt;
   } catch (const Json::exception&) {
     add(sink, file, Code::bad_value, "", "a number beyond the range of a double");

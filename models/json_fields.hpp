@@ -15,8 +15,8 @@ namespace tpusim::models {
 
 using Json = nlohmann::ordered_json;
 
-// Text -> JSON object, or nothing and a diagnostic: not JSON (with line and column), no object, longer than 1 MiB, nested
-// deeper than 64, the same key twice.
+// Text -> JSON object, or nothing and a diagnostic: not JSON (with line and column), no object, longer than 1 MiB,
+// nested deeper than 64, the same key twice.
 std::optional<Json> parse_object(std::string_view text, const std::string& file, DiagnosticSink& sink);
 
 class Fields {
@@ -25,7 +25,8 @@ class Fields {
   Fields(const Json& object, std::string pointer, std::string file, DiagnosticSink& sink)
       : object_(object), pointer_(std::move(pointer)), file_(std::move(file)), sink_(sink) {}
 
-  // The value under `key`; nothing where it is missing or null (a diagnostic if `required`) or of another type (always).
+  // The value under `key`; nothing where it is missing or null (a diagnostic if `required`) or of another type
+  // (always).
   std::optional<std::int64_t> integer(std::string_view key, bool required = false);
   std::optional<double> number(std::string_view key, bool required = false);
   std::optional<bool> flag(std::string_view key, bool required = false);

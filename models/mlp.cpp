@@ -28,8 +28,7 @@ ir::Program mlp_head(const ModelConfig& config, const BuildOptions& options) {
   BlockWriter w("head", config, options);
   const ir::ValueId x = w.x_in();
   const ir::ValueId labels = w.data(ir::DataKind::labels, {kBatch, kSeq, kEmbed}, options.compute_dtype, "labels");
-  w.program.loss =
-      ir::squared_error(w.builder, x, labels, options.global_tokens * static_cast<double>(config.embed));
+  w.program.loss = ir::squared_error(w.builder, x, labels, options.global_tokens * static_cast<double>(config.embed));
   return w.program;
 }
 

@@ -32,7 +32,8 @@ void read_config(const Json& object, const std::string& file, DiagnosticSink& si
   flag("gated_mlp", c.gated_mlp);
   size("vocab", c.vocab);
   flag("tied_embeddings", c.tied_embeddings);
-  if (const auto i = f.choice("positions", {"rotary", "learned", "none"}, true)) c.positions = static_cast<Positions>(*i);
+  if (const auto i = f.choice("positions", {"rotary", "learned", "none"}, true))
+    c.positions = static_cast<Positions>(*i);
   size("max_positions", c.max_positions);
   number("rope_theta", c.rope_theta);
   if (const auto i = f.choice("norm", {"rms", "layer"}, true)) c.norm = static_cast<Norm>(*i);
@@ -55,7 +56,8 @@ Preset parse_card(std::string_view json, const std::string& file) {
   out.config.name = f.text("name", true).value_or("");
   out.help = f.text("help", true).value_or("");
   out.source = f.text("source", true).value_or("");
-  if (f.has("source") && out.source.empty()) f.error(Code::bad_value, "source", "a preset names where its numbers come from");
+  if (f.has("source") && out.source.empty())
+    f.error(Code::bad_value, "source", "a preset names where its numbers come from");
   const auto config = card->find("config");
   if (config == card->end() || !config->is_object())
     f.error(Code::missing_key, "config", "the key \"config\" is required and holds an object");

@@ -1,5 +1,5 @@
-// The built-in models. Their numbers are the JSON cards in models/cards/, each with its source, embedded in the library when
-// it is built.
+// The built-in models. Their numbers are the JSON cards in models/cards/, each with its source, embedded in the library
+// when it is built.
 #pragma once
 
 #include <optional>

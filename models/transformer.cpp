@@ -1,6 +1,5 @@
 // The decoder-only transformer (Vaswani et al. 2017; GPT-2, Llama, PaLM): embedding, layers, head.
 #include "models/block_writer.hpp"
-
 #include "sim/ir/flash_dims.hpp"
 
 namespace tpusim::models {
@@ -42,8 +41,8 @@ ir::ValueId self_attention(BlockWriter& w, ir::ValueId y) {
 ir::Program embedding_block(const ModelConfig& config, const BuildOptions& options) {
   BlockWriter w("embedding", config, options);
   const ir::ValueId tokens = w.data(ir::DataKind::tokens, {kBatch, kSeq}, ir::DType::i32, "tokens");
-  const ir::ValueId table = w.parameter("embedding", {kVocab}, {kEmbed}, ir::Init::normal,
-                                        config.tied_embeddings ? "embedding" : "");
+  const ir::ValueId table =
+      w.parameter("embedding", {kVocab}, {kEmbed}, ir::Init::normal, config.tied_embeddings ? "embedding" : "");
   const ir::Builder::As as{"embedded", Place::residual};
   ir::ValueId x = w.builder.add(ir::Lookup{kVocab, {}}, {table, tokens}, options.compute_dtype, as)[0];
   if (config.positions == Positions::learned) {
@@ -64,8 +63,7 @@ ir::Program transformer_layer(const ModelConfig& config, const BuildOptions& opt
   const ir::ValueId attended = self_attention(w, y);
   if (config.parallel_block) {
     // One sum of the two partial results, so that a split model needs one reduction.
-    const ir::ValueId both =
-        w.builder.map(ir::Elementwise::add, attended, w.mlp(y), {"branches", Place::residual});
+    const ir::ValueId both = w.builder.map(ir::Elementwise::add, attended, w.mlp(y), {"branches", Place::residual});
     w.program.x_out = w.builder.map(ir::Elementwise::add, x, both, {"x_out", Place::residual});
     return w.program;
   }

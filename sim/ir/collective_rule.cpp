@@ -1,5 +1,5 @@
-// Collectives are put in by the partitioner, after it has read the rules of the ops that they serve; their own rules only say
-// which dim they work on.
+// Collectives are put in by the partitioner, after it has read the rules of the ops that they serve; their own rules
+// only say which dim they work on.
 #include "sim/ir/readers.hpp"
 
 namespace tpusim::ir {

@@ -117,8 +117,8 @@ ValueId attention(Builder& b, ValueId q, ValueId k, ValueId v, const AttentionSe
   const Place place = Place::attention;
   const double scale = 1.0 / std::sqrt(static_cast<double>(dim_of(b, q, kHeadDim).valid));
   if (settings.kind == AttentionKind::flash) {
-    const auto results = b.add(Flash{scale, settings.causal, settings.block, {}}, {q, k, v}, dtype,
-                               {"attention_out", place});
+    const auto results =
+        b.add(Flash{scale, settings.causal, settings.block, {}}, {q, k, v}, dtype, {"attention_out", place});
     b.relabel(results[1], "attention_lse");
     return results[0];
   }

@@ -1,8 +1,8 @@
-// Norms, softmax, cross-entropy and attention as compositions of reductions and elementwise ops, so that a split dim costs
-// small all-reduces and its tensor is never gathered.
+// Norms, softmax, cross-entropy and attention as compositions of reductions and elementwise ops, so that a split dim
+// costs small all-reduces and its tensor is never gathered.
 //
-// `statistics`: the dtype inside, f32 (f64 in f64 runs): inputs are cast to it and results back to their own dtype. Padded
-// entries of dims are 0 before and after (types.hpp); means divide by the valid size.
+// `statistics`: the dtype inside, f32 (f64 in f64 runs): inputs are cast to it and results back to their own dtype.
+// Padded entries of dims are 0 before and after (types.hpp); means divide by the valid size.
 #pragma once
 
 #include "sim/ir/flash_dims.hpp"
@@ -23,9 +23,9 @@ ValueId layer_norm(Builder& builder, ValueId x, ValueId scale, ValueId bias, Dim
 // exp(x - max) / sum over dim; x masked already. The maximum counts as a constant.
 ValueId softmax(Builder& builder, ValueId x, DimName dim, Place place);
 
-// (sum over tokens of log(sum exp logits) - logits[target]) / global_count, a scalar of the statistics' dtype: this program's
-// share of the mean loss. logits [.., classes], targets i32 [..]. Padded classes count as -infinity (a large negative
-// number, so that no NaN arises), padded tokens count nothing.
+// (sum over tokens of log(sum exp logits) - logits[target]) / global_count, a scalar of the statistics' dtype: this
+// program's share of the mean loss. logits [.., classes], targets i32 [..]. Padded classes count as -infinity (a large
+// negative number, so that no NaN arises), padded tokens count nothing.
 ValueId cross_entropy_from_logits(Builder& builder, ValueId logits, ValueId targets, DimName classes,
                                   double global_count);
 
@@ -38,9 +38,9 @@ struct AttentionSettings {
   bool causal = true;
   std::int32_t block = 128;  // of flash
 };
-// softmax(q k^T / sqrt(valid head_dim)) v. q [batch, seq, kv_heads, q_group, head_dim], k and v [batch, key_seq, kv_heads,
-// head_dim] -> like q. Unfused: scores and probabilities [batch, kv_heads, q_group, seq, key_seq] in q's dtype, softmax in the
-// statistics' dtype.
+// softmax(q k^T / sqrt(valid head_dim)) v. q [batch, seq, kv_heads, q_group, head_dim], k and v [batch, key_seq,
+// kv_heads, head_dim] -> like q. Unfused: scores and probabilities [batch, kv_heads, q_group, seq, key_seq] in q's
+// dtype, softmax in the statistics' dtype.
 ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, const AttentionSettings& settings);
 
 enum class Activation : std::uint8_t { silu, gelu, relu };

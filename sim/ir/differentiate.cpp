@@ -1,8 +1,10 @@
-// Reverse-mode differentiation of a block (Linnainmaa 1970; Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3).
+// Reverse-mode differentiation of a block (Linnainmaa 1970; Griewank and Walther, "Evaluating Derivatives", 2008,
+// chapter 3).
 //
-// 1. Backward ops are appended op by op, last forward op first, reading forward values directly. A value with several uses
-//    gets the sum of their gradients, the last use first. 2. Backward ops that nothing reads are dropped. 3. remat.cpp chooses
-//    what is saved; the forward ops that must run again are copied to the head of the backward call.
+// 1. Backward ops are appended op by op, last forward op first, reading forward values directly. A value with several
+// uses
+//    gets the sum of their gradients, the last use first. 2. Backward ops that nothing reads are dropped. 3. remat.cpp
+//    chooses what is saved; the forward ops that must run again are copied to the head of the backward call.
 #include <fmt/format.h>
 
 #include <utility>
@@ -160,7 +162,8 @@ class Assembly {
     for (const Parameter& p : program_.parameters) used[index(p.gradient)] = true;
     live_.assign(program_.ops.size() - forward_ops_, false);
     for (std::size_t i = program_.ops.size(); i-- > forward_ops_;) {
-      for (const ValueId result : program_.ops[i].results) live_[i - forward_ops_] = live_[i - forward_ops_] || used[index(result)];
+      for (const ValueId result : program_.ops[i].results)
+        live_[i - forward_ops_] = live_[i - forward_ops_] || used[index(result)];
       if (live_[i - forward_ops_])
         for (const ValueId operand : program_.ops[i].operands) used[index(operand)] = true;
     }
@@ -196,8 +199,8 @@ class Assembly {
 
   Program& program_;
   std::size_t forward_values_, forward_ops_;
-  std::vector<bool> live_;      // by backward op
-  std::vector<ValueId> map_;    // old value -> the one that recompute and backward read
+  std::vector<bool> live_;    // by backward op
+  std::vector<ValueId> map_;  // old value -> the one that recompute and backward read
   std::vector<Value> values_;
   std::vector<Op> ops_;
 };

@@ -1,6 +1,6 @@
-// y = lhs . rhs by named dims: d lhs = dy . rhs and d rhs = lhs . dy, each with the dims of the operand. What the other two
-// share beyond those is contracted: every dim of an operand is in the other operand or in the result (rule dot.c6), so the
-// two products are complete.
+// y = lhs . rhs by named dims: d lhs = dy . rhs and d rhs = lhs . dy, each with the dims of the operand. What the other
+// two share beyond those is contracted: every dim of an operand is in the other operand or in the result (rule dot.c6),
+// so the two products are complete.
 #include "sim/ir/readers.hpp"
 
 namespace tpusim::ir {

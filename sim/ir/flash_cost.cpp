@@ -1,11 +1,11 @@
 // Cost of blocked attention (Dao 2023, "FlashAttention-2", section 3.1.1 on skipped blocks).
 //
-// Scores are computed in blocks of `block` queries x `block` keys; the last block of either side has its true size. With
-// causal attention a block is skipped when all its keys lie after all its queries. Query block i (queries i B .. i B + r - 1)
-// then needs the key blocks 0..i, so min(i + 1, number of key blocks) of them. Forward: 2 products a block, Q K^T and P V.
-// Backward: 5, Q K^T again, dP = dO V^T, dV = P^T dO, dQ = dS K, dK = dS^T Q. Model FLOPs: 2 and 4 products over all S x T
-// scores (PaLM, Chowdhery et al. 2022, appendix B). Where the queries are split over devices the number of skipped blocks
-// depends on the device's position, so the full count is taken.
+// Scores are computed in blocks of `block` queries x `block` keys; the last block of either side has its true size.
+// With causal attention a block is skipped when all its keys lie after all its queries. Query block i (queries i B .. i
+// B + r - 1) then needs the key blocks 0..i, so min(i + 1, number of key blocks) of them. Forward: 2 products a block,
+// Q K^T and P V. Backward: 5, Q K^T again, dP = dO V^T, dV = P^T dO, dQ = dS K, dK = dS^T Q. Model FLOPs: 2 and 4
+// products over all S x T scores (PaLM, Chowdhery et al. 2022, appendix B). Where the queries are split over devices
+// the number of skipped blocks depends on the device's position, so the full count is taken.
 #include <algorithm>
 
 #include "sim/base/checked.hpp"
@@ -28,7 +28,7 @@ struct BlockClass {
 
 struct Blocks {
   InlineVector<BlockClass, 4> classes;
-  std::int64_t heads = 1;      // batch x kv_heads x q_group
+  std::int64_t heads = 1;  // batch x kv_heads x q_group
   std::int64_t head_dim = 1;
   double computed_scores = 0;  // of one head
   double all_scores = 0;
@@ -106,8 +106,7 @@ OpCost flash_grad_cost(const FlashGrad& flash, const std::vector<TensorType>& op
   const auto heads = static_cast<double>(blocks.heads);
   cost.model_flops = 4 * 2.0 * heads * static_cast<double>(blocks.head_dim) * blocks.all_scores;
   // Per score: scale, subtraction, exponential; (dP - D) P, scale. Once per entry of o: the row sums D of dO times O.
-  cost.vector_flops =
-      6 * heads * blocks.computed_scores + 2 * static_cast<double>(element_count(operands[0].shape));
+  cost.vector_flops = 6 * heads * blocks.computed_scores + 2 * static_cast<double>(element_count(operands[0].shape));
   return cost;
 }
 

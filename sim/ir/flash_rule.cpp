@@ -1,5 +1,5 @@
-// Sharding rules of attention: keys and head dims whole; a split of the queries is parallel, but the gradients of the keys
-// and values, which all queries share, become partial sums.
+// Sharding rules of attention: keys and head dims whole; a split of the queries is parallel, but the gradients of the
+// keys and values, which all queries share, become partial sums.
 #include "sim/ir/flash_dims.hpp"
 #include "sim/ir/readers.hpp"
 

@@ -1,5 +1,5 @@
-// Sharding rules of lookup, pick and their gradients. A device that lacks an entry contributes 0, so a split table or split
-// classes give a partial sum.
+// Sharding rules of lookup, pick and their gradients. A device that lacks an entry contributes 0, so a split table or
+// split classes give a partial sum.
 #include "sim/ir/readers.hpp"
 
 namespace tpusim::ir {

@@ -16,11 +16,16 @@ ValueId unary(const Map& map, const VjpArgs& args) {
   switch (map.kind) {
     case Elementwise::copy:
     case Elementwise::cast:
-    case Elementwise::add_scalar: return dy;
-    case Elementwise::neg: return b.map(Elementwise::neg, dy, as);
-    case Elementwise::scale: return b.map(Elementwise::scale, dy, as, map.a);
-    case Elementwise::exp: return times(args.y(0));
-    case Elementwise::log: return product(b, dy, b.map(Elementwise::reciprocal, args.x(0), as), as);
+    case Elementwise::add_scalar:
+      return dy;
+    case Elementwise::neg:
+      return b.map(Elementwise::neg, dy, as);
+    case Elementwise::scale:
+      return b.map(Elementwise::scale, dy, as, map.a);
+    case Elementwise::exp:
+      return times(args.y(0));
+    case Elementwise::log:
+      return product(b, dy, b.map(Elementwise::reciprocal, args.x(0), as), as);
     case Elementwise::sqrt:  // 1 / (2 y)
       return b.map(Elementwise::scale, product(b, dy, b.map(Elementwise::reciprocal, args.y(0), as), as), as, 0.5);
     case Elementwise::rsqrt: {  // -y^3 / 2
@@ -29,13 +34,18 @@ ValueId unary(const Map& map, const VjpArgs& args) {
     }
     case Elementwise::reciprocal:  // -y^2
       return b.map(Elementwise::neg, times(b.map(Elementwise::square, args.y(0), as)), as);
-    case Elementwise::square: return b.map(Elementwise::scale, times(args.x(0)), as, 2);
-    case Elementwise::tanh: return b.map(Elementwise::tanh_grad, args.y(0), dy, as);
+    case Elementwise::square:
+      return b.map(Elementwise::scale, times(args.x(0)), as, 2);
+    case Elementwise::tanh:
+      return b.map(Elementwise::tanh_grad, args.y(0), dy, as);
     case Elementwise::sigmoid:  // y - y^2
       return times(b.map(Elementwise::sub, args.y(0), b.map(Elementwise::square, args.y(0), as), as));
-    case Elementwise::relu: return b.map(Elementwise::relu_grad, args.x(0), dy, as);
-    case Elementwise::silu: return b.map(Elementwise::silu_grad, args.x(0), dy, as);
-    case Elementwise::gelu: return b.map(Elementwise::gelu_grad, args.x(0), dy, as);
+    case Elementwise::relu:
+      return b.map(Elementwise::relu_grad, args.x(0), dy, as);
+    case Elementwise::silu:
+      return b.map(Elementwise::silu_grad, args.x(0), dy, as);
+    case Elementwise::gelu:
+      return b.map(Elementwise::gelu_grad, args.x(0), dy, as);
     case Elementwise::minimum_scalar:  // dy where a - x > 0
       return b.map(Elementwise::relu_grad,
                    b.map(Elementwise::add_scalar, b.map(Elementwise::neg, args.x(0), as), as, map.a), dy, as);
@@ -47,7 +57,8 @@ ValueId unary(const Map& map, const VjpArgs& args) {
     case Elementwise::relu_grad:
     case Elementwise::silu_grad:
     case Elementwise::gelu_grad:
-    case Elementwise::tanh_grad: break;
+    case Elementwise::tanh_grad:
+      break;
   }
   internal_error(__FILE__, __LINE__, "unary", "an elementwise function of two operands");
 }
@@ -94,15 +105,18 @@ Gradients vjp_op(const Map& map, const VjpArgs& args) {
   const Builder::As as_x{gradient_as(x).label, place, Table::activations};
   const Builder::As as_y{gradient_as(y).label, place, Table::activations};
   switch (map.kind) {
-    case Elementwise::add: return {fold_to(args, dz, x, shape), fold_to(args, dz, y, shape)};
+    case Elementwise::add:
+      return {fold_to(args, dz, x, shape), fold_to(args, dz, y, shape)};
     case Elementwise::sub:
       return {fold_to(args, dz, x, shape), fold_to(args, b.map(Elementwise::neg, dz, as_y), y, shape)};
     case Elementwise::mul: {
       const ValueId dx = fold_to(args, product(b, dz, args.x(1), as_x), x, shape);
       return {dx, fold_to(args, product(b, dz, args.x(0), as_y), y, shape)};
     }
-    case Elementwise::div: return quotient(args, shape);
-    case Elementwise::maximum: return larger(args, shape);
+    case Elementwise::div:
+      return quotient(args, shape);
+    case Elementwise::maximum:
+      return larger(args, shape);
     case Elementwise::copy:
     case Elementwise::cast:
     case Elementwise::neg:
@@ -123,7 +137,8 @@ Gradients vjp_op(const Map& map, const VjpArgs& args) {
     case Elementwise::relu_grad:
     case Elementwise::silu_grad:
     case Elementwise::gelu_grad:
-    case Elementwise::tanh_grad: break;
+    case Elementwise::tanh_grad:
+      break;
   }
   internal_error(__FILE__, __LINE__, "vjp", fmt::format("{} is not differentiable", op_name(map)));
 }

@@ -7,10 +7,11 @@ namespace {
 
 // By Elementwise, in the order of the enumeration.
 constexpr std::array<std::string_view, 26> kMapNames = {
-    "map.copy", "map.cast", "map.neg", "map.scale", "map.add_scalar", "map.exp", "map.log", "map.sqrt", "map.rsqrt",
-    "map.reciprocal", "map.square", "map.tanh", "map.sigmoid", "map.relu", "map.silu", "map.gelu", "map.minimum_scalar",
-    "map.add", "map.sub", "map.mul", "map.div", "map.maximum", "map.relu_grad", "map.silu_grad", "map.gelu_grad",
-    "map.tanh_grad"};
+    "map.copy",      "map.cast",     "map.neg",   "map.scale",      "map.add_scalar",     "map.exp",
+    "map.log",       "map.sqrt",     "map.rsqrt", "map.reciprocal", "map.square",         "map.tanh",
+    "map.sigmoid",   "map.relu",     "map.silu",  "map.gelu",       "map.minimum_scalar", "map.add",
+    "map.sub",       "map.mul",      "map.div",   "map.maximum",    "map.relu_grad",      "map.silu_grad",
+    "map.gelu_grad", "map.tanh_grad"};
 static_assert(static_cast<std::size_t>(Elementwise::tanh_grad) + 1 == kMapNames.size());
 
 constexpr std::array<std::string_view, 5> kUpdateNames = {"update.sgd", "update.momentum", "update.adam",
@@ -19,9 +20,7 @@ constexpr std::array<std::string_view, 5> kUpdateNames = {"update.sgd", "update.
 struct Namer {
   std::string_view operator()(const Dot&) const { return "dot"; }
   std::string_view operator()(const Map& m) const { return kMapNames[static_cast<std::size_t>(m.kind)]; }
-  std::string_view operator()(const Reduce& r) const {
-    return r.kind == Reduction::sum ? "reduce.sum" : "reduce.max";
-  }
+  std::string_view operator()(const Reduce& r) const { return r.kind == Reduction::sum ? "reduce.sum" : "reduce.max"; }
   std::string_view operator()(const Rename&) const { return "rename"; }
   std::string_view operator()(const MaskPadding&) const { return "mask_padding"; }
   std::string_view operator()(const MaskCausal&) const { return "mask_causal"; }

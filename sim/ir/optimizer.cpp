@@ -1,12 +1,13 @@
 // What each optimizer keeps and does for one parameter.
 //
-// sgd, momentum, adam (Kingma and Ba 2015) and adamw (Loshchilov and Hutter 2019) are one Update op. Adafactor (Shazeer and
-// Stern 2018, algorithms 4 and 5, relative step sizes off: the step is the given learning rate) is composed of reductions and
-// elementwise ops, so that a split parameter needs only small all-reduces:
+// sgd, momentum, adam (Kingma and Ba 2015) and adamw (Loshchilov and Hutter 2019) are one Update op. Adafactor (Shazeer
+// and Stern 2018, algorithms 4 and 5, relative step sizes off: the step is the given learning rate) is composed of
+// reductions and elementwise ops, so that a split parameter needs only small all-reduces:
 //   decay b2 = 1 - t^-0.8; R = b2 R + (1 - b2) (mean over output dims of G^2 + e), C likewise over input dims,
 //   U = G / sqrt(R C / mean(R)), clipped to U / max(1, RMS(U)), p = p - rate U, with e = 1e-30.
-// Means count valid entries only. A parameter without input dims or without output dims keeps one moment V of its own shape.
-// Where the parameter is narrower than master_dtype, a slot "master" holds it in full and the parameter is a rounded copy.
+// Means count valid entries only. A parameter without input dims or without output dims keeps one moment V of its own
+// shape. Where the parameter is narrower than master_dtype, a slot "master" holds it in full and the parameter is a
+// rounded copy.
 #include <fmt/format.h>
 
 #include "sim/base/check.hpp"
@@ -69,17 +70,16 @@ class Writer {
 
   UpdateProgram run() {
     const ValueId p = has_master_ ? out_.slots[0] : out_.parameter;
-    const ValueId g = builder_.type(out_.gradient).dtype == master_
-                          ? out_.gradient
-                          : builder_.cast(out_.gradient, master_, state("g"));
+    const ValueId g = builder_.type(out_.gradient).dtype == master_ ? out_.gradient
+                                                                    : builder_.cast(out_.gradient, master_, state("g"));
     const ValueId updated = settings_.kind == Optimizer::adafactor ? adafactor(p, g) : one_op(p, g);
     ValueId stored = updated;
     if (has_master_) {
       out_.new_slots.insert(out_.new_slots.begin(), updated);
       stored = builder_.cast(updated, type_.dtype, state("rounded p"));
     }
-    // The copy carries the parameter's own table: where that differs from the state's, the gather is put before it, on the
-    // parameter's dtype.
+    // The copy carries the parameter's own table: where that differs from the state's, the gather is put before it, on
+    // the parameter's dtype.
     out_.new_parameter = builder_.map(Elementwise::copy, stored, {"new p", type_.place, Table::parameters});
     return out_;
   }
@@ -117,7 +117,8 @@ class Writer {
   // Mean of x over `dims`, valid entries only (padded ones are 0).
   ValueId mean(ValueId x, const DimNames& dims, std::string_view label) {
     const double n = valid_entries(builder_.type(x).shape, dims);
-    return builder_.map(Elementwise::scale, builder_.reduce(Reduction::sum, x, dims, state(label)), state(label), 1 / n);
+    return builder_.map(Elementwise::scale, builder_.reduce(Reduction::sum, x, dims, state(label)), state(label),
+                        1 / n);
   }
 
   ValueId floor_added(ValueId x, std::string_view label) {
@@ -136,17 +137,16 @@ class Writer {
   }
 
   ValueId adafactor(ValueId p, ValueId g) {
-    weight_ = builder_.map(
-        Elementwise::exp,
-        builder_.map(Elementwise::scale, builder_.map(Elementwise::log, out_.step, state("log t")), state("exponent"),
-                     kDecayExponent),
-        state("1 - b2"));
+    weight_ = builder_.map(Elementwise::exp,
+                           builder_.map(Elementwise::scale, builder_.map(Elementwise::log, out_.step, state("log t")),
+                                        state("exponent"), kDecayExponent),
+                           state("1 - b2"));
     const ValueId scaled = builder_.map(Elementwise::mul, g, out_.gscale, state("g"));
     const ValueId square = builder_.map(Elementwise::square, scaled, state("g^2"));
     ValueId u;
     if (is_factored(parameter_)) {
-      const ValueId row = average(out_.slots[first_slot()],
-                                  floor_added(mean(square, parameter_.output_dims, "row"), "row"), "row");
+      const ValueId row =
+          average(out_.slots[first_slot()], floor_added(mean(square, parameter_.output_dims, "row"), "row"), "row");
       const ValueId column = average(out_.slots[first_slot() + 1],
                                      floor_added(mean(square, parameter_.input_dims, "column"), "column"), "column");
       u = builder_.map(Elementwise::mul, scaled, builder_.map(Elementwise::rsqrt, normalized(row), state("row")),
@@ -188,8 +188,11 @@ std::vector<StateSlot> optimizer_slots(const OptimizerSettings& settings, const 
   const TensorType full = like_parameter(type, master_dtype);
   if (needs_master(type, master_dtype)) slots.push_back({"master", full, false});
   switch (settings.kind) {
-    case Optimizer::sgd: break;
-    case Optimizer::momentum: slots.push_back({"v", full, false}); break;
+    case Optimizer::sgd:
+      break;
+    case Optimizer::momentum:
+      slots.push_back({"v", full, false});
+      break;
     case Optimizer::adam:
     case Optimizer::adamw:
       slots.push_back({"m", full, false});

@@ -23,8 +23,8 @@ std::string names_text(const DimNames& names) {
 struct Attributes {
   std::string operator()(const Dot&) const { return ""; }
   std::string operator()(const Map& m) const {
-    const bool has_number = m.kind == Elementwise::scale || m.kind == Elementwise::add_scalar ||
-                            m.kind == Elementwise::minimum_scalar;
+    const bool has_number =
+        m.kind == Elementwise::scale || m.kind == Elementwise::add_scalar || m.kind == Elementwise::minimum_scalar;
     return has_number ? fmt::format(" {}", m.a) : "";
   }
   std::string operator()(const Reduce& r) const { return " " + names_text(r.dims); }
@@ -83,8 +83,7 @@ std::string print(const Program& program) {
       out += fmt::format("{}\n", kPhases[static_cast<std::size_t>(phase)]);
     }
     out += "  ";
-    for (std::size_t i = 0; i < op.results.size(); ++i)
-      out += (i > 0 ? ", " : "") + value_text(program, op.results[i]);
+    for (std::size_t i = 0; i < op.results.size(); ++i) out += (i > 0 ? ", " : "") + value_text(program, op.results[i]);
     out += fmt::format(" = {}{}", op_name(op.kind), std::visit(Attributes{}, op.kind));
     for (std::size_t i = 0; i < op.operands.size(); ++i)
       out += fmt::format("{}%{}", i > 0 ? ", " : " ", op.operands[i].index);

@@ -17,7 +17,8 @@ std::int64_t valid_count(const Shape& shape) {
 
 std::int64_t Program::parameter_count() const {
   std::int64_t n = 0;
-  for (const Parameter& p : parameters) n = checked_add(n, valid_count(value(p.value).type.shape), "the number of parameters");
+  for (const Parameter& p : parameters)
+    n = checked_add(n, valid_count(value(p.value).type.shape), "the number of parameters");
   return n;
 }
 

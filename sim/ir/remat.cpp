@@ -1,13 +1,14 @@
 // What a block saves for its backward pass.
 //
-// Every needed value must follow, by ops that are cheap to run again (elementwise functions, masks, rope), from saved values,
-// parameters and data. The bytes saved are least when the saved values are a smallest cut between what must be kept (x_in,
-// results of products, flash, reductions and lookups) and what is needed, with a value's bytes as its capacity; of equal
-// cuts the one nearest to the need, which runs the fewest ops again. (The min-cut formulation of rematerialization: Fu et
-// al., "functorch min-cut partitioner", PyTorch 2022; the selective set: Korthikanti et al. 2022, section 5.)
+// Every needed value must follow, by ops that are cheap to run again (elementwise functions, masks, rope), from saved
+// values, parameters and data. The bytes saved are least when the saved values are a smallest cut between what must be
+// kept (x_in, results of products, flash, reductions and lookups) and what is needed, with a value's bytes as its
+// capacity; of equal cuts the one nearest to the need, which runs the fewest ops again. (The min-cut formulation of
+// rematerialization: Fu et al., "functorch min-cut partitioner", PyTorch 2022; the selective set: Korthikanti et al.
+// 2022, section 5.)
 //
-// remat selective: a value with queries and keys both (scores, probabilities) is never saved; the product that makes the
-// scores runs again. remat full: only x_in is saved (Chen et al. 2016).
+// remat selective: a value with queries and keys both (scores, probabilities) is never saved; the product that makes
+// the scores runs again. remat full: only x_in is saved (Chen et al. 2016).
 #include "sim/ir/remat.hpp"
 
 #include "sim/ir/flash_dims.hpp"

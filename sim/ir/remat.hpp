@@ -8,8 +8,8 @@
 namespace tpusim::ir {
 
 // `needed`: by forward value index, what backward reads. `program` holds at least the forward ops; only its first
-// `forward_ops` are looked at. Returns by forward value index what is saved; everything else that is needed follows from
-// that, from parameters and from data by recomputation. x_in counts as saved where it is read.
+// `forward_ops` are looked at. Returns by forward value index what is saved; everything else that is needed follows
+// from that, from parameters and from data by recomputation. x_in counts as saved where it is read.
 std::vector<bool> choose_saved(const Program& program, std::size_t forward_values, std::size_t forward_ops,
                                const std::vector<bool>& needed, Remat remat);
 

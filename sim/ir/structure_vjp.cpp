@@ -3,8 +3,8 @@
 
 namespace tpusim::ir {
 
-// The gradient of a sum is dy along the summed dims: it is left without them, which elementwise users spread for nothing.
-// Padded entries are 0 whatever the parameters are, so their gradient is 0 too.
+// The gradient of a sum is dy along the summed dims: it is left without them, which elementwise users spread for
+// nothing. Padded entries are 0 whatever the parameters are, so their gradient is 0 too.
 Gradients vjp_op(const Reduce& reduce, const VjpArgs& args) {
   if (reduce.kind == Reduction::max) return {ValueId()};
   const Value x = args.operand(0);

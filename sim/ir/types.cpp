@@ -10,28 +10,36 @@ namespace tpusim::ir {
 
 std::int64_t bytes_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return 8;
-    case DType::f32: return 4;
-    case DType::bf16: return 2;
-    case DType::i32: return 4;
+    case DType::f64:
+      return 8;
+    case DType::f32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::i32:
+      return 4;
   }
   internal_error(__FILE__, __LINE__, "dtype", "a data type without a size");
 }
 
 std::string_view name_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return "f64";
-    case DType::f32: return "f32";
-    case DType::bf16: return "bf16";
-    case DType::i32: return "i32";
+    case DType::f64:
+      return "f64";
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    case DType::i32:
+      return "i32";
   }
   internal_error(__FILE__, __LINE__, "dtype", "a data type without a name");
 }
 
 std::string_view name_of(Axis axis) {
   static constexpr std::array<std::string_view, kAxisCount> kNames = {
-      "batch", "seq", "embed", "kv_heads", "q_group", "head_dim", "mlp",
-      "vocab", "expert", "height", "width", "channels", "position"};
+      "batch", "seq",    "embed",  "kv_heads", "q_group",  "head_dim", "mlp",
+      "vocab", "expert", "height", "width",    "channels", "position"};
   return kNames[static_cast<std::size_t>(axis)];
 }
 

@@ -12,11 +12,16 @@ struct Form {
 
 Form form_of(Optimizer kind) {
   switch (kind) {
-    case Optimizer::sgd: return {0, false};
-    case Optimizer::momentum: return {1, false};
-    case Optimizer::adam: return {2, true};
-    case Optimizer::adamw: return {2, true};
-    case Optimizer::adafactor: return {0, false};
+    case Optimizer::sgd:
+      return {0, false};
+    case Optimizer::momentum:
+      return {1, false};
+    case Optimizer::adam:
+      return {2, true};
+    case Optimizer::adamw:
+      return {2, true};
+    case Optimizer::adafactor:
+      return {0, false};
   }
   internal_error(__FILE__, __LINE__, "kind", "an optimizer without a form");
 }
@@ -37,7 +42,8 @@ Inferred infer_op(const Update& update, const InferArgs& args) {
     const bool scalar = i == 2 || (form.step && i + 1 == wanted);
     if (x.dtype != p.dtype) return failed("update.c3: all operands of the parameter's dtype");
     if (scalar ? !x.shape.empty() : !(x.shape == p.shape))
-      return failed(scalar ? "update.c4: gscale and step are scalars" : "update.c4: gradient and state are like the parameter");
+      return failed(scalar ? "update.c4: gscale and step are scalars"
+                           : "update.c4: gradient and state are like the parameter");
   }
   Inferred out = one_result(p.dtype, p.shape);
   for (std::size_t i = 0; i < form.states; ++i) out.results.push_back(TensorType{p.dtype, p.shape, Place::none});

@@ -38,7 +38,8 @@ class Verifier {
     const std::size_t before = broken_.size();
     for (std::size_t i = 0; i < p_.ops.size(); ++i) {
       for (const auto& operand : p_.ops[i].operands)
-        if (!known(operand)) fail("program.c1", name_of_op(i), fmt::format("operand %{} does not exist", operand.index));
+        if (!known(operand))
+          fail("program.c1", name_of_op(i), fmt::format("operand %{} does not exist", operand.index));
       for (const auto& result : p_.ops[i].results)
         if (!known(result)) fail("program.c1", name_of_op(i), fmt::format("result %{} does not exist", result.index));
     }
@@ -111,8 +112,8 @@ class Verifier {
     const Inferred inferred = infer(op.kind, types, first.dtype, first.shape);
     if (!inferred.error.empty()) {
       const std::size_t colon = inferred.error.find(':');
-      broken_.push_back(fmt::format("{}: {}: {}", inferred.error.substr(0, colon), name_of_op(i),
-                                    inferred.error.substr(colon + 2)));
+      broken_.push_back(
+          fmt::format("{}: {}: {}", inferred.error.substr(0, colon), name_of_op(i), inferred.error.substr(colon + 2)));
       return;
     }
     if (inferred.results.size() != op.results.size()) {
@@ -159,8 +160,7 @@ class Verifier {
         fail("program.c15", name(q.value), "a parameter is an input of table parameters");
       if (!names.insert(q.name).second)
         fail("program.c16", name(q.value), fmt::format("two parameters are called {}", q.name));
-      if (q.gradient.valid() &&
-          (p_.value(q.gradient).table != Table::gradients || !same_dims(q.gradient, q.value)))
+      if (q.gradient.valid() && (p_.value(q.gradient).table != Table::gradients || !same_dims(q.gradient, q.value)))
         fail("program.c17", name(q.gradient), "a parameter's gradient has its dims and table gradients");
     }
   }
@@ -168,8 +168,7 @@ class Verifier {
   void check_data() {
     for (const DataInput& d : p_.data) {
       const Value& value = p_.value(d.value);
-      const bool ids =
-          d.kind == DataKind::tokens || d.kind == DataKind::targets || d.kind == DataKind::positions;
+      const bool ids = d.kind == DataKind::tokens || d.kind == DataKind::targets || d.kind == DataKind::positions;
       if (value.producer.valid() || (ids != (value.type.dtype == DType::i32) && d.kind != DataKind::labels))
         fail("program.c18", name(d.value), "data is an input; tokens, targets and positions are i32, features are not");
     }

@@ -1,4 +1,5 @@
-// Directional derivative of a block against central differences, by the naive loops. Header for the tests of ir and models.
+// Directional derivative of a block against central differences, by the naive loops. Header for the tests of ir and
+// models.
 #pragma once
 
 #include <cmath>
@@ -20,8 +21,8 @@ struct Slopes {
   double backward = 0;     // gradient . direction
   double differences = 0;  // (f(+h) - f(-h)) / 2h
 };
-// `program` is differentiated. The direction moves all parameters and x_in, valid entries only. Step 1e-5: the truncation
-// error is about 1e-10 of the slope and the rounding error about 1e-16 / 1e-5 = 1e-11 of the objective.
+// `program` is differentiated. The direction moves all parameters and x_in, valid entries only. Step 1e-5: the
+// truncation error is about 1e-10 of the slope and the rounding error about 1e-16 / 1e-5 = 1e-11 of the objective.
 inline Slopes slopes(const Program& program, const std::map<int, Tensor>& inputs, std::uint64_t seed) {
   constexpr double kStep = 1e-5;
   tpusim::Random random(seed);

@@ -1,5 +1,5 @@
-// A second opinion on what programs mean: every op by the plainest loops, in double whatever the dtype, on one device. It
-// counts the multiplications with an addition that its product loops really run.
+// A second opinion on what programs mean: every op by the plainest loops, in double whatever the dtype, on one device.
+// It counts the multiplications with an addition that its product loops really run.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ Tensor random_ids(const Shape& shape, tpusim::Random& random, std::int64_t below
 double dot(const Tensor& a, const Tensor& b);
 
 struct Result {
-  std::map<int, Tensor> values;         // by value index, inputs too
+  std::map<int, Tensor> values;          // by value index, inputs too
   std::vector<std::int64_t> multiplies;  // by op index: multiply-adds of products
 };
 // Runs the ops whose phase `wanted` accepts; every other input must be in `inputs`.

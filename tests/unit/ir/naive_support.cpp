@@ -1,10 +1,9 @@
-#include "tests/unit/ir/naive.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "sim/base/check.hpp"
 #include "sim/ir/flash_dims.hpp"
+#include "tests/unit/ir/naive.hpp"
 
 namespace naive {
 namespace {
@@ -17,7 +16,8 @@ std::int64_t stride_of(const Shape& shape, int dim) {
   return s;
 }
 
-// Visits all index tuples of the union of shapes; offsets[i] is the flat index into shapes[i] (dims it lacks are ignored).
+// Visits all index tuples of the union of shapes; offsets[i] is the flat index into shapes[i] (dims it lacks are
+// ignored).
 void visit(const std::vector<Shape>& shapes, const std::function<void(const std::vector<std::int64_t>&)>& body) {
   std::vector<Dim> all;
   for (const Shape& s : shapes)
@@ -49,11 +49,17 @@ std::int64_t coordinate(const Shape& shape, DimName name, std::int64_t flat) {
   return flat / stride_of(shape, i) % shape[static_cast<std::size_t>(i)].size;
 }
 
-const Dim& dim_at(const Shape& shape, DimName name) { return shape[static_cast<std::size_t>(find_dim(shape, name))]; }
+const Dim& dim_at(const Shape& shape, DimName name) {
+  return shape[static_cast<std::size_t>(find_dim(shape, name))];
+}
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 constexpr double kC = 0.7978845608028654;  // sqrt(2 / pi)
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(kC * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(kC * (x + 0.044715 * x * x * x)));
+}
 double gelu_slope(double x) {
   const double t = std::tanh(kC * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kC * (1 + 3 * 0.044715 * x * x);
@@ -62,31 +68,56 @@ double gelu_slope(double x) {
 double apply(const Map& m, double x, double y) {
   switch (m.kind) {
     case Elementwise::copy:
-    case Elementwise::cast: return x;
-    case Elementwise::neg: return -x;
-    case Elementwise::scale: return m.a * x;
-    case Elementwise::add_scalar: return x + m.a;
-    case Elementwise::exp: return std::exp(x);
-    case Elementwise::log: return std::log(x);
-    case Elementwise::sqrt: return std::sqrt(x);
-    case Elementwise::rsqrt: return 1 / std::sqrt(x);
-    case Elementwise::reciprocal: return 1 / x;
-    case Elementwise::square: return x * x;
-    case Elementwise::tanh: return std::tanh(x);
-    case Elementwise::sigmoid: return sigmoid(x);
-    case Elementwise::relu: return std::max(x, 0.0);
-    case Elementwise::silu: return x * sigmoid(x);
-    case Elementwise::gelu: return gelu(x);
-    case Elementwise::minimum_scalar: return std::min(x, m.a);
-    case Elementwise::add: return x + y;
-    case Elementwise::sub: return x - y;
-    case Elementwise::mul: return x * y;
-    case Elementwise::div: return x / y;
-    case Elementwise::maximum: return std::max(x, y);
-    case Elementwise::relu_grad: return x > 0 ? y : 0;
-    case Elementwise::silu_grad: return y * sigmoid(x) * (1 + x * (1 - sigmoid(x)));
-    case Elementwise::gelu_grad: return y * gelu_slope(x);
-    case Elementwise::tanh_grad: return y * (1 - x * x);
+    case Elementwise::cast:
+      return x;
+    case Elementwise::neg:
+      return -x;
+    case Elementwise::scale:
+      return m.a * x;
+    case Elementwise::add_scalar:
+      return x + m.a;
+    case Elementwise::exp:
+      return std::exp(x);
+    case Elementwise::log:
+      return std::log(x);
+    case Elementwise::sqrt:
+      return std::sqrt(x);
+    case Elementwise::rsqrt:
+      return 1 / std::sqrt(x);
+    case Elementwise::reciprocal:
+      return 1 / x;
+    case Elementwise::square:
+      return x * x;
+    case Elementwise::tanh:
+      return std::tanh(x);
+    case Elementwise::sigmoid:
+      return sigmoid(x);
+    case Elementwise::relu:
+      return std::max(x, 0.0);
+    case Elementwise::silu:
+      return x * sigmoid(x);
+    case Elementwise::gelu:
+      return gelu(x);
+    case Elementwise::minimum_scalar:
+      return std::min(x, m.a);
+    case Elementwise::add:
+      return x + y;
+    case Elementwise::sub:
+      return x - y;
+    case Elementwise::mul:
+      return x * y;
+    case Elementwise::div:
+      return x / y;
+    case Elementwise::maximum:
+      return std::max(x, y);
+    case Elementwise::relu_grad:
+      return x > 0 ? y : 0;
+    case Elementwise::silu_grad:
+      return y * sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+    case Elementwise::gelu_grad:
+      return y * gelu_slope(x);
+    case Elementwise::tanh_grad:
+      return y * (1 - x * x);
   }
   return 0;
 }
@@ -107,9 +138,8 @@ struct Runner {
     if (x.size() == 1)
       for (std::size_t i = 0; i < y[0].data.size(); ++i) y[0].data[i] = apply(m, x[0]->data[i], 0);
     else
-      visit({x[0]->shape, x[1]->shape, y[0].shape}, [&](const auto& o) {
-        y[0].data[at(o[2])] = apply(m, x[0]->data[at(o[0])], x[1]->data[at(o[1])]);
-      });
+      visit({x[0]->shape, x[1]->shape, y[0].shape},
+            [&](const auto& o) { y[0].data[at(o[2])] = apply(m, x[0]->data[at(o[0])], x[1]->data[at(o[1])]); });
   }
   void operator()(const Reduce& r) {
     if (r.kind == Reduction::max) std::fill(y[0].data.begin(), y[0].data.end(), -1e300);
@@ -128,7 +158,8 @@ struct Runner {
   void operator()(const MaskCausal& m) {
     for (std::size_t i = 0; i < y[0].data.size(); ++i) {
       const auto flat = static_cast<std::int64_t>(i);
-      y[0].data[i] = coordinate(x[0]->shape, m.key, flat) <= coordinate(x[0]->shape, m.query, flat) ? x[0]->data[i] : m.fill;
+      y[0].data[i] =
+          coordinate(x[0]->shape, m.key, flat) <= coordinate(x[0]->shape, m.query, flat) ? x[0]->data[i] : m.fill;
     }
   }
   void operator()(const Rope& r) {
@@ -287,7 +318,8 @@ Result run_phases(const Program& program, const std::map<int, Tensor>& inputs, b
     if (!all && op.phase != Phase::forward) continue;
     std::vector<const Tensor*> x;
     for (const ValueId id : op.operands) {
-      TPUSIM_CHECK(out.values.count(id.index) == 1, "a value that nothing made: " + std::string(program.value(id).label));
+      TPUSIM_CHECK(out.values.count(id.index) == 1,
+                   "a value that nothing made: " + std::string(program.value(id).label));
       x.push_back(&out.values.at(id.index));
     }
     std::vector<Tensor> y;
@@ -328,13 +360,14 @@ Tensor random_ids(const Shape& shape, tpusim::Random& random, std::int64_t below
 double dot(const Tensor& a, const Tensor& b) {
   TPUSIM_CHECK(a.data.size() == b.data.size(), "tensors of two sizes");
   double sum = 0;
-  visit({a.shape, b.shape}, [&](const auto& o) {
-    sum += a.data[static_cast<std::size_t>(o[0])] * b.data[static_cast<std::size_t>(o[1])];
-  });
+  visit({a.shape, b.shape},
+        [&](const auto& o) { sum += a.data[static_cast<std::size_t>(o[0])] * b.data[static_cast<std::size_t>(o[1])]; });
   return sum;
 }
 
-Result run(const Program& program, const std::map<int, Tensor>& inputs) { return run_phases(program, inputs, true); }
+Result run(const Program& program, const std::map<int, Tensor>& inputs) {
+  return run_phases(program, inputs, true);
+}
 Result run_forward(const Program& program, const std::map<int, Tensor>& inputs) {
   return run_phases(program, inputs, false);
 }
@@ -362,7 +395,8 @@ std::map<int, Tensor> random_inputs(const Program& program, std::uint64_t seed, 
     }
   }
   if (program.x_in.valid()) out[program.x_in.index] = random_tensor(program.value(program.x_in).type.shape, random);
-  if (program.dx_out.valid()) out[program.dx_out.index] = random_tensor(program.value(program.dx_out).type.shape, random);
+  if (program.dx_out.valid())
+    out[program.dx_out.index] = random_tensor(program.value(program.dx_out).type.shape, random);
   return out;
 }
 

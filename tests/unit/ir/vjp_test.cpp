@@ -12,7 +12,9 @@ namespace {
 constexpr DimName kEmbed{Axis::embed, 0}, kMlp{Axis::mlp, 0}, kVocab{Axis::vocab, 0};
 constexpr double kTolerance = 1e-7;  // two decades above the error of the differences (gradient_check.hpp)
 
-Dim dim(DimName name, std::int64_t size, std::int64_t valid = 0) { return {name, size, valid == 0 ? size : valid}; }
+Dim dim(DimName name, std::int64_t size, std::int64_t valid = 0) {
+  return {name, size, valid == 0 ? size : valid};
+}
 
 // x_in [batch 2, seq 3, embed 4] through what `body` makes of it.
 template <class Body>
@@ -35,7 +37,9 @@ ValueId add_parameter(Program& p, Builder& b, const char* name, Shape shape) {
   return parameter.value;
 }
 
-double error_of(const Program& p, double size = 1) { return naive::slope_error(p, naive::random_inputs(p, 7, 5, size), 11); }
+double error_of(const Program& p, double size = 1) {
+  return naive::slope_error(p, naive::random_inputs(p, 7, 5, size), 11);
+}
 
 }  // namespace
 
@@ -45,7 +49,8 @@ TEST_CASE("every elementwise function of one operand has the derivative that dif
     CAPTURE(op_name(Map{kind, 0}));
     const Program p = block([&](Program&, Builder& b, ValueId x) {
       // log, roots and reciprocals need positive arguments: x^2 + 0.5.
-      const ValueId positive = b.map(Elementwise::add_scalar, b.map(Elementwise::square, x, {"square"}), {"positive"}, 0.5);
+      const ValueId positive =
+          b.map(Elementwise::add_scalar, b.map(Elementwise::square, x, {"square"}), {"positive"}, 0.5);
       const bool needs_positive = kind == Elementwise::log || kind == Elementwise::sqrt || kind == Elementwise::rsqrt ||
                                   kind == Elementwise::reciprocal;
       return b.map(kind, needs_positive ? positive : x, {"y", Place::residual}, 0.7);
@@ -55,8 +60,7 @@ TEST_CASE("every elementwise function of one operand has the derivative that dif
 }
 
 TEST_CASE("every elementwise function of two operands has the derivatives that differences show, broadcast or not") {
-  for (const auto kind :
-       {Elementwise::add, Elementwise::sub, Elementwise::mul, Elementwise::div, Elementwise::maximum})
+  for (const auto kind : {Elementwise::add, Elementwise::sub, Elementwise::mul, Elementwise::div, Elementwise::maximum})
     for (int broadcast = 0; broadcast < 3; ++broadcast) {
       CAPTURE(op_name(Map{kind, 0}));
       CAPTURE(broadcast);
@@ -136,7 +140,8 @@ TEST_CASE("lookup and pick have the derivatives that differences show, with repe
   CHECK(error_of(p) < kTolerance);
 }
 
-TEST_CASE("attention has the derivatives that differences show, as flash and unfused, in grouped and multi-query form") {
+TEST_CASE(
+    "attention has the derivatives that differences show, as flash and unfused, in grouped and multi-query form") {
   // 5 queries in blocks of 2: the last block is partial, and blocks above the diagonal are skipped.
   for (const bool causal : {true, false})
     for (const auto kind : {AttentionKind::flash, AttentionKind::unfused})
