@@ -15,7 +15,7 @@ std::string html(const result::Result& r) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'; img-src data:\">\n<title>";
+      "script-src 'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>";
   out += escape(facts(r).title) + " - tpusim</title>\n<style>\n";
   out += a.style;
   out += "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#time\">Skip to the results</a>\n<div class=\"page\">\n";

@@ -125,7 +125,8 @@ std::vector<Part> memory_parts(const result::Memory& m) {
                              {"activations", "activations", bytes(m.activations_bytes), 0},
                              {"workspace", "workspace", bytes(m.workspace_bytes), 0},
                              {"reserved", "reserved", bytes(m.reserved_bytes), 0}};
-  for (Part& part : parts) part.share = m.capacity_bytes > 0 ? part.value / bytes(m.capacity_bytes) : 0;
+  const double whole = bytes(has_capacity(m) ? m.capacity_bytes : m.peak_bytes);
+  for (Part& part : parts) part.share = whole > 0 ? part.value / whole : 0;
   return parts;
 }
 
@@ -146,6 +147,14 @@ std::string headline_sentence(const result::Result& r) {
   if (best != nullptr)
     text += " Twice the " + best->bottleneck + " would save " + share_text(best->share) + " of the step.";
   return text;
+}
+
+bool has_capacity(const result::Memory& m) {
+  return m.capacity_bytes > 0 && m.capacity_bytes < std::int64_t{1} << 62;
+}
+
+std::string capacity_text(const result::Memory& m) {
+  return has_capacity(m) ? bytes_text(static_cast<double>(m.capacity_bytes)) : "unlimited";
 }
 
 std::string verification_sentence(const result::Result& r) {
@@ -170,8 +179,7 @@ std::string obstacle_sentence(const result::Result& r) {
   }
   if (!r.memory.fits)
     return fmt::format("This plan does not fit: the fullest chip needs {} and has {}",
-                       bytes_text(static_cast<double>(r.memory.peak_bytes)),
-                       bytes_text(static_cast<double>(r.memory.capacity_bytes)));
+                       bytes_text(static_cast<double>(r.memory.peak_bytes)), capacity_text(r.memory));
   return "";
 }
 

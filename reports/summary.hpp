@@ -24,13 +24,16 @@ struct Part {
   std::string key;
   std::string name;
   double value = 0;  // seconds or bytes
-  double share = 0;  // of the step, or of the chip's memory
+  double share = 0;  // of the step, or of the chip's memory (of the peak where that has no bound)
 };
 std::vector<Part> step_parts(const result::Step& step);
 std::vector<Part> memory_parts(const result::Memory& memory);
 
 // What a reader in a hurry needs: step time, MFU, the largest loss, the bottleneck. "" when no step was timed.
 std::string headline_sentence(const result::Result& result);
+// A chip without a bound on its memory (the catalogue's ideal chip) has a capacity of 2^62 bytes or more.
+bool has_capacity(const result::Memory& memory);
+std::string capacity_text(const result::Memory& memory);  // "80 GiB", "unlimited"
 // "passed: ..." or "FAILED at ...", or that it was not run.
 std::string verification_sentence(const result::Result& result);
 // "cannot work: out of memory; needs X, has Y", "" when feasible and it fits.

@@ -110,7 +110,7 @@ class Table {
   void memory() {
     const result::Memory& m = r_.memory;
     heading(fmt::format("Memory of the fullest chip: {} of {}, {}", bytes_text(static_cast<double>(m.peak_bytes)),
-                        bytes_text(static_cast<double>(m.capacity_bytes)), m.fits ? "fits" : "DOES NOT FIT"));
+                        capacity_text(m), m.fits ? "fits" : "DOES NOT FIT"));
     parts(memory_parts(m), false);
   }
 

@@ -102,7 +102,7 @@ Json page_timeline(const result::Timeline& t) {
 std::string chart_data(const result::Result& r) {
   const Json data = {{"step", {{"time", number(r.step.time.value())}, {"parts", parts_tree(step_parts(r.step))}}},
                      {"memory",
-                      {{"capacity", r.memory.capacity_bytes},
+                      {{"capacity", has_capacity(r.memory) ? r.memory.capacity_bytes : 0},
                        {"peak", r.memory.peak_bytes},
                        {"parts", parts_tree(memory_parts(r.memory))}}},
                      {"communication", communication_tree(r.communication)},

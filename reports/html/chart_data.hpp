@@ -7,7 +7,7 @@
 
 namespace tpusim::reports {
 
-// {"step":{"time","parts":[{"key","name","value","share"}]}, "memory":{"capacity","peak","parts"},
+// {"step":{"time","parts":[{"key","name","value","share"}]}, "memory":{"capacity" (0: unlimited),"peak","parts"},
 //  "communication":[{"name","busy","exposed"}],
 //  "timeline": null | {"quantum_s", "window", "labels", "spans_joined", "spans_left_out",
 //     "classes":[{"name","devices","streams":[{"name","gap":[],"length":[],"label":[],"code":[],"layer":[],

@@ -42,15 +42,16 @@ std::string mfu_card(const result::Throughput& t) {
 }
 
 std::string memory_card(const result::Memory& m) {
-  if (m.capacity_bytes <= 0) return card("Memory", big(bytes_text(static_cast<double>(m.peak_bytes))), "fullest chip");
+  if (!has_capacity(m))
+    return card("Memory, fullest chip", big(bytes_text(static_cast<double>(m.peak_bytes))), "of unlimited memory");
   const double share = static_cast<double>(m.peak_bytes) / static_cast<double>(m.capacity_bytes);
   const std::string meter =
       fmt::format("<span class=\"meter\" aria-hidden=\"true\"><span style=\"width:{:.1f}%\"></span></span>",
                   std::clamp(share, 0.0, 1.0) * 100);
-  return card("Memory, fullest chip", big(bytes_text(static_cast<double>(m.peak_bytes))) + meter,
-              escape(fmt::format("{} of {}, {}", share_text(share), bytes_text(static_cast<double>(m.capacity_bytes)),
-                                 m.fits ? "fits" : "does not fit")),
-              m.fits ? "good" : "bad");
+  return card(
+      "Memory, fullest chip", big(bytes_text(static_cast<double>(m.peak_bytes))) + meter,
+      escape(fmt::format("{} of {}, {}", share_text(share), capacity_text(m), m.fits ? "fits" : "does not fit")),
+      m.fits ? "good" : "bad");
 }
 
 std::string verification_card(const result::Result& r) {

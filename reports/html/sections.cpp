@@ -85,7 +85,8 @@ std::string timeline_section(const result::Result& r) {
       "<button type=\"button\" data-zoom=\"out\" aria-label=\"Zoom out\">&minus;</button>"
       "<button type=\"button\" data-zoom=\"all\">Whole step</button>"
       "<span class=\"hint\">Drag to move; pinch, double-click or Ctrl + wheel to zoom</span></div>\n"
-      "<div class=\"timeline\" id=\"timeline-view\" tabindex=\"0\" role=\"img\" aria-label=\"" +
+      "<div class=\"timeline\" id=\"timeline-view\" tabindex=\"0\" role=\"group\" aria-roledescription=\"timeline\" "
+      "aria-label=\"" +
       escape(fmt::format("Timeline of {} device classes over {}; arrow keys move, plus and minus zoom",
                          t.classes.size(), seconds_text(SimTime::from_ps(t.end_ps - t.start_ps).seconds()))) +
       "\"></div>\n<p class=\"below\">" + escape(below) + ".</p>\n";
@@ -98,11 +99,11 @@ std::string memory_section(const result::Result& r) {
   const std::string lead = "The fullest chip: what is alive at its peak, and over one step.";
   if (m.peak_bytes <= 0) return section("memory", "Memory", lead, nothing("No memory was planned."));
   const std::vector<Part> parts = memory_parts(m);
-  std::string description = "Stacked bar of memory at the peak against " + bytes(m.capacity_bytes) + ": ";
+  std::string description = "Stacked bar of memory at the peak against " + capacity_text(m) + ": ";
   for (const Part& part : parts) description += part.name + " " + bytes_text(part.value) + "; ";
   std::string body =
       "<div class=\"pair\"><div>\n<h3>At the peak</h3>\n" + chart("chart-memory", description) +
-      parts_table(parts, false, fmt::format("of {}: {}", bytes(m.capacity_bytes), m.fits ? "fits" : "does not fit"),
+      parts_table(parts, false, fmt::format("of {}: {}", capacity_text(m), m.fits ? "fits" : "does not fit"),
                   bytes(m.peak_bytes)) +
       "</div><div>\n<h3>Over one step</h3>\n";
   body += r.timeline.memory.empty() ? nothing("No memory samples were recorded for this run.")

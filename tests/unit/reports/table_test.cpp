@@ -115,3 +115,11 @@ TEST_CASE("a run that was not timed has no shares") {
   r.step = {};
   CHECK(has(table(r), "\nWhere the step goes (mean over all chips)\n  no step was timed\n"));
 }
+
+TEST_CASE("a chip whose memory has no bound is said to be unlimited, and shares are of the peak") {
+  result::Result r = samples::quickstart();
+  r.memory.capacity_bytes = INT64_MAX;
+  const std::string text = table(r);
+  CHECK(has(text,
+            "\nMemory of the fullest chip: 12 GiB of unlimited, fits\n  parameters         3 GiB  25.0 %"));  // 3 / 12
+}
