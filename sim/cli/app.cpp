@@ -46,9 +46,8 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, const std::vect
     if (c->parser->parsed()) chosen = c.get();
   }
   if (chosen == nullptr) {
-    const auto first = std::find_if(arguments.begin(), arguments.end(), [](const std::string& a) {
-      return a.empty() || a.front() != '-';
-    });
+    const auto first = std::find_if(arguments.begin(), arguments.end(),
+                                    [](const std::string& a) { return a.empty() || a.front() != '-'; });
     if (first == arguments.end()) {
       const std::string near = arguments.empty() ? "" : nearest(arguments[0], option_names(app));
       streams.err << "tpusim: " << (arguments.empty() ? "a command is expected" : "no such option: " + arguments[0])
@@ -72,7 +71,8 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, const std::vect
     what = fmt::format("no such option: {}{}", option, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
     break;
   }
-  streams.err << fmt::format("tpusim {}: {}\n", name, what) << fmt::format("tpusim {} --help says how it is used\n", name);
+  streams.err << fmt::format("tpusim {}: {}\n", name, what)
+              << fmt::format("tpusim {} --help says how it is used\n", name);
   return exit_usage;
 }
 

@@ -65,6 +65,8 @@ class Check : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_check() { return std::make_unique<Check>(); }
+std::unique_ptr<Command> make_check() {
+  return std::make_unique<Check>();
+}
 
 }  // namespace tpusim::cli

@@ -1,8 +1,8 @@
 // The command `tpusim`, as a function that tests can call: arguments in, text and an exit status out.
 //
-// Exit status: 0 done; 1 a check failed (verification); 2 the usage or the input is wrong; 3 the plan cannot work (out of
-// memory, does not divide, stalls, or beyond a documented bound), with the result still printed where there is one; 70 a
-// fault of tpusim's own. The answer goes to `out`, everything about it to `err`.
+// Exit status: 0 done; 1 a check failed (verification); 2 the usage or the input is wrong; 3 the plan cannot work (out
+// of memory, does not divide, stalls, or beyond a documented bound), with the result still printed where there is one;
+// 70 a fault of tpusim's own. The answer goes to `out`, everything about it to `err`.
 #pragma once
 
 #include <cstddef>

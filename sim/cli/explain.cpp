@@ -11,7 +11,8 @@ namespace {
 class Explain : public Command {
  public:
   void declare(CLI::App& app) override {
-    parser = app.add_subcommand("explain", "print the plan of a step, each collective's candidates, each number's formula");
+    parser =
+        app.add_subcommand("explain", "print the plan of a step, each collective's candidates, each number's formula");
     scenario_.declare(*parser);
     parser->footer(
         "Examples:\n"
@@ -41,6 +42,8 @@ class Explain : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_explain() { return std::make_unique<Explain>(); }
+std::unique_ptr<Command> make_explain() {
+  return std::make_unique<Explain>();
+}
 
 }  // namespace tpusim::cli

@@ -15,7 +15,9 @@
 namespace tpusim::cli {
 namespace {
 
-std::string last_error() { return std::strerror(errno != 0 ? errno : EIO); }
+std::string last_error() {
+  return std::strerror(errno != 0 ? errno : EIO);
+}
 
 bool say_unwritable(const std::string& path, std::string_view option, const std::string& why, Streams& streams) {
   Diagnostic d;
@@ -40,8 +42,9 @@ bool write_stream(const std::string& path, const std::string& content, std::stri
 void ScenarioArguments::declare(CLI::App& parser) {
   parser.add_option("FILE", file, "the scenario, or - for standard input")->required();
   parser
-      .add_option("--set", sets,
-                  "change a value of the scenario, as in mesh.tensor=8; may be given again, and is checked like the file")
+      .add_option(
+          "--set", sets,
+          "change a value of the scenario, as in mesh.tensor=8; may be given again, and is checked like the file")
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->take_all();

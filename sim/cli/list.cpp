@@ -63,6 +63,8 @@ class List : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_list() { return std::make_unique<List>(); }
+std::unique_ptr<Command> make_list() {
+  return std::make_unique<List>();
+}
 
 }  // namespace tpusim::cli

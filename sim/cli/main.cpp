@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   streams.out_is_terminal = isatty(STDOUT_FILENO) == 1 && !plain;
   streams.err_is_terminal = isatty(STDERR_FILENO) == 1;
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 60) streams.width = size.ws_col < 120 ? size.ws_col : 120;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 60)
+    streams.width = size.ws_col < 120 ? size.ws_col : 120;
   return tpusim::cli::run_command(std::vector<std::string>(argv + 1, argv + argc), streams);
 }

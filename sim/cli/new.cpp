@@ -111,6 +111,8 @@ class New : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_new() { return std::make_unique<New>(); }
+std::unique_ptr<Command> make_new() {
+  return std::make_unique<New>();
+}
 
 }  // namespace tpusim::cli

@@ -83,6 +83,8 @@ class Run : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_run() { return std::make_unique<Run>(); }
+std::unique_ptr<Command> make_run() {
+  return std::make_unique<Run>();
+}
 
 }  // namespace tpusim::cli

@@ -47,8 +47,8 @@ void check_mesh(const Scenario& s, Context& context) {
     if (chips % others == 0) fixes.push_back(fmt::format("{} {}", a.name, chips / others));
   }
   context.sink.error(Code::mesh_mismatch, "/mesh",
-                     fmt::format("the mesh {} has {} devices, the cluster ({}) has {} chips", mesh_text(s.mesh), devices,
-                                 cluster_text(s.cluster), chips),
+                     fmt::format("the mesh {} has {} devices, the cluster ({}) has {} chips", mesh_text(s.mesh),
+                                 devices, cluster_text(s.cluster), chips),
                      fixes.empty() ? "" : fixes.front(), fixes);
 }
 
@@ -61,9 +61,8 @@ std::vector<std::int64_t> divisors_near(std::int64_t n, std::int64_t wanted) {
     if (d != n / d) out.push_back(n / d);
   }
   const auto distance = [wanted](std::int64_t d) { return d > wanted ? d - wanted : wanted - d; };
-  std::sort(out.begin(), out.end(), [&](std::int64_t a, std::int64_t b) {
-    return std::pair(distance(a), a) < std::pair(distance(b), b);
-  });
+  std::sort(out.begin(), out.end(),
+            [&](std::int64_t a, std::int64_t b) { return std::pair(distance(a), a) < std::pair(distance(b), b); });
   if (out.size() > 12) out.resize(12);
   return out;
 }
@@ -96,9 +95,10 @@ void check_batch(const Scenario& s, Context& context) {
   if (share % *t.microbatch == 0) return;
   std::vector<std::string> choices;
   for (const std::int64_t d : divisors_near(share, *t.microbatch)) choices.push_back(std::to_string(d));
-  context.sink.error(Code::not_divisible, "/training/microbatch",
-                     fmt::format("each replica's {} examples do not divide into microbatches of {}", share, *t.microbatch),
-                     choices.front(), choices);
+  context.sink.error(
+      Code::not_divisible, "/training/microbatch",
+      fmt::format("each replica's {} examples do not divide into microbatches of {}", share, *t.microbatch),
+      choices.front(), choices);
 }
 
 void check_model(const Scenario& s, Context& context) {

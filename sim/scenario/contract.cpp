@@ -14,10 +14,10 @@ const std::vector<Section>& contract() {
       {"",
        {"version", "name", "model", "cluster", "mesh", "training", "strategies", "sharding", "input", "checkpoint",
         "failures", "price", "sweep", "faults_static", "baseline"}},
-      {"/model",
-       {"preset", "huggingface", "family", "layers", "embed", "heads", "kv_heads", "head_dim", "mlp", "gated_mlp",
-        "vocab", "tied_embeddings", "positions", "max_positions", "rope_theta", "norm", "norm_eps", "activation",
-        "parallel_block", "bias", "step_compute", "example_bytes"}},
+      {"/model", {"preset",         "huggingface",   "family",       "layers",       "embed",    "heads",
+                  "kv_heads",       "head_dim",      "mlp",          "gated_mlp",    "vocab",    "tied_embeddings",
+                  "positions",      "max_positions", "rope_theta",   "norm",         "norm_eps", "activation",
+                  "parallel_block", "bias",          "step_compute", "example_bytes"}},
       {"/cluster", {"preset", "chip", "topology", "slices", "hosts", "chips_per_host"}},
       {"/training",
        {"global_batch", "sequence_length", "microbatch", "compute_dtype", "parameter_dtype", "gradient_dtype",
@@ -66,8 +66,8 @@ const std::vector<std::string>& mesh_axes() {
 }
 
 const std::vector<std::string>& logical_axes() {
-  static const std::vector<std::string> axes = {"batch",   "seq",      "embed", "kv_heads", "q_group",
-                                                "head_dim", "mlp",     "vocab", "position"};
+  static const std::vector<std::string> axes = {"batch",    "seq", "embed", "kv_heads", "q_group",
+                                                "head_dim", "mlp", "vocab", "position"};
   return axes;
 }
 
@@ -84,16 +84,43 @@ bool is_planned_logical_axis(std::string_view axis) {
 std::string_view our_name(std::string_view theirs) {
   using Pair = std::pair<std::string_view, std::string_view>;
   constexpr std::array<Pair, 38> kNames = {{
-      {"dp", "data"},           {"data_parallel", "data"},   {"replica", "data"},       {"ddp", "data"},
-      {"zero", "fsdp"},         {"shard", "fsdp"},           {"zero3", "fsdp"},         {"tp", "tensor"},
-      {"mp", "tensor"},         {"model", "tensor"},         {"tensor_parallel", "tensor"},
-      {"pp", "pipeline"},       {"pipe", "pipeline"},        {"stage", "pipeline"},     {"pipeline_parallel", "pipeline"},
-      {"bfloat16", "bf16"},     {"float32", "f32"},          {"fp32", "f32"},           {"float", "f32"},
-      {"float64", "f64"},       {"fp64", "f64"},             {"double", "f64"},         {"heads", "kv_heads"},
-      {"seq_len", "sequence_length"}, {"lr", "learning_rate"}, {"batch_size", "global_batch"},
-      {"micro_batch_size", "microbatch"}, {"hidden_size", "embed"}, {"hidden", "embed"}, {"d_model", "embed"},
-      {"d_ff", "mlp"},          {"ffn", "mlp"},              {"intermediate_size", "mlp"},
-      {"num_layers", "layers"}, {"n_layers", "layers"},      {"vocab_size", "vocab"},   {"pipedream", "1f1b"},
+      {"dp", "data"},
+      {"data_parallel", "data"},
+      {"replica", "data"},
+      {"ddp", "data"},
+      {"zero", "fsdp"},
+      {"shard", "fsdp"},
+      {"zero3", "fsdp"},
+      {"tp", "tensor"},
+      {"mp", "tensor"},
+      {"model", "tensor"},
+      {"tensor_parallel", "tensor"},
+      {"pp", "pipeline"},
+      {"pipe", "pipeline"},
+      {"stage", "pipeline"},
+      {"pipeline_parallel", "pipeline"},
+      {"bfloat16", "bf16"},
+      {"float32", "f32"},
+      {"fp32", "f32"},
+      {"float", "f32"},
+      {"float64", "f64"},
+      {"fp64", "f64"},
+      {"double", "f64"},
+      {"heads", "kv_heads"},
+      {"seq_len", "sequence_length"},
+      {"lr", "learning_rate"},
+      {"batch_size", "global_batch"},
+      {"micro_batch_size", "microbatch"},
+      {"hidden_size", "embed"},
+      {"hidden", "embed"},
+      {"d_model", "embed"},
+      {"d_ff", "mlp"},
+      {"ffn", "mlp"},
+      {"intermediate_size", "mlp"},
+      {"num_layers", "layers"},
+      {"n_layers", "layers"},
+      {"vocab_size", "vocab"},
+      {"pipedream", "1f1b"},
       {"activation_checkpointing", "remat"},
   }};
   for (const Pair& p : kNames)

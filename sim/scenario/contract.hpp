@@ -8,8 +8,8 @@
 namespace tpusim::scenario {
 
 struct Section {
-  std::string pointer;             // "/training"; an element of /input/stages is "/input/stages/*"
-  std::vector<std::string> keys;   // in the contract's order
+  std::string pointer;            // "/training"; an element of /input/stages is "/input/stages/*"
+  std::vector<std::string> keys;  // in the contract's order
 };
 const std::vector<Section>& contract();
 const Section& section(std::string_view pointer);  // InternalError for none
@@ -17,9 +17,9 @@ const Section& section(std::string_view pointer);  // InternalError for none
 // The keys that are part of the contract and not built yet, and the mesh axes likewise.
 bool is_planned_key(std::string_view key);
 bool is_planned_axis(std::string_view axis);
-const std::vector<std::string>& mesh_axes();      // of this version
-const std::vector<std::string>& logical_axes();   // of this version
-const std::vector<std::string>& places();         // where in the model a rule may hold
+const std::vector<std::string>& mesh_axes();     // of this version
+const std::vector<std::string>& logical_axes();  // of this version
+const std::vector<std::string>& places();        // where in the model a rule may hold
 bool is_planned_logical_axis(std::string_view axis);
 
 // What other tools call a thing of ours: "dp" -> "data", "bfloat16" -> "bf16"; "" when unknown.

@@ -5,13 +5,15 @@
 namespace tpusim::scenario {
 
 // One list an enumeration; the test of this file walks every enumerator.
-#define TPUSIM_NAMES(E, ...)                                                              \
-  template <>                                                                             \
-  const std::vector<std::string>& names_of<E>() {                                         \
-    static const std::vector<std::string> names = {__VA_ARGS__};                          \
-    return names;                                                                         \
-  }                                                                                       \
-  std::string_view to_string(E value) { return names_of<E>().at(static_cast<std::size_t>(value)); }
+#define TPUSIM_NAMES(E, ...)                                     \
+  template <>                                                    \
+  const std::vector<std::string>& names_of<E>() {                \
+    static const std::vector<std::string> names = {__VA_ARGS__}; \
+    return names;                                                \
+  }                                                              \
+  std::string_view to_string(E value) {                          \
+    return names_of<E>().at(static_cast<std::size_t>(value));    \
+  }
 
 TPUSIM_NAMES(Family, "transformer", "mlp", "fixed")
 TPUSIM_NAMES(Positions, "rotary", "learned", "none")

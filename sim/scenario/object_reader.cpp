@@ -123,7 +123,8 @@ ObjectReader::ObjectReader(const Json* value, std::string pointer, std::string_v
     if (std::find(valid.begin(), valid.end(), member.key()) == valid.end()) report_unknown(member.key(), valid);
 }
 
-// In this order: the contract has the key elsewhere; it is another tool's word; it is nearly one of ours, here or there.
+// In this order: the contract has the key elsewhere; it is another tool's word; it is nearly one of ours, here or
+// there.
 void ObjectReader::report_unknown(const std::string& key, const std::vector<std::string>& valid) {
   const std::string name = shown(key);
   std::string message = fmt::format("unknown key \"{}\"", name);

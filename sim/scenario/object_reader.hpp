@@ -29,8 +29,8 @@ struct Context {
   bool clean(std::string_view pointer) const;
 };
 
-std::string describe(const Json& value);           // `the string "x"`, "an array", "12"
-std::string shown(std::string_view text);          // clipped for a message
+std::string describe(const Json& value);   // `the string "x"`, "an array", "12"
+std::string shown(std::string_view text);  // clipped for a message
 std::string pointer_to(std::string_view parent, std::string_view key);
 // "/training" + "remat" -> "training.remat"
 std::string dotted(std::string_view parent, std::string_view key);

@@ -71,8 +71,7 @@ void sort_by_place(std::vector<Diagnostic>& all) {
 
 void read_text(std::string_view text, const std::vector<std::string>& sets, DiagnosticSink& sink, Scenario& out) {
   if (text.size() > kMaxText) {
-    sink.error(Code::too_large, "",
-               fmt::format("a scenario of more than {} bytes", kMaxText));
+    sink.error(Code::too_large, "", fmt::format("a scenario of more than {} bytes", kMaxText));
     return;
   }
   out.source.text = std::string(text);
@@ -91,7 +90,8 @@ void read_text(std::string_view text, const std::vector<std::string>& sets, Diag
 
 }  // namespace
 
-Scenario read(std::string_view text, std::string file_name, DiagnosticSink& sink, const std::vector<std::string>& sets) {
+Scenario read(std::string_view text, std::string file_name, DiagnosticSink& sink,
+              const std::vector<std::string>& sets) {
   Scenario out;
   out.source.file = std::move(file_name);
   DiagnosticSink own;

@@ -10,9 +10,9 @@
 
 namespace tpusim::scenario {
 
-// Reads a scenario. `file_name` is only shown. `sets` are "path=value" as in --set mesh.tensor=8: the path has dots, or is
-// a JSON pointer ("/sharding/activations/residual.seq=[\"tensor\"]"); the value is JSON where it parses as such, else
-// text. They are applied in order and checked like the file. A preset name on the way becomes an object:
+// Reads a scenario. `file_name` is only shown. `sets` are "path=value" as in --set mesh.tensor=8: the path has dots, or
+// is a JSON pointer ("/sharding/activations/residual.seq=[\"tensor\"]"); the value is JSON where it parses as such,
+// else text. They are applied in order and checked like the file. A preset name on the way becomes an object:
 // model.layers=4 on "model": "gpt2" gives {"preset": "gpt2", "layers": 4}.
 //
 // Faults go to `sink` with file, line and column, in the order of the text, at most 20. After an error the returned

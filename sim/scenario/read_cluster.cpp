@@ -74,8 +74,7 @@ void read_topology(const Json& value, Context& context, ClusterSpec& out) {
       return;
     }
     if (n > kMaxChips || (chips *= n) > kMaxChips) {
-      context.sink.error(Code::too_large, where,
-                         fmt::format("{} has more than {} chips", describe(value), kMaxChips));
+      context.sink.error(Code::too_large, where, fmt::format("{} has more than {} chips", describe(value), kMaxChips));
       return;
     }
   }
@@ -124,20 +123,21 @@ void check_size(ObjectReader& reader, const ClusterSpec& out, Context& context) 
   } else if (reader.find("hosts") != nullptr || reader.find("chips_per_host") != nullptr) {
     reader.refuse("slices", "counts slices of a \"topology\"; this cluster has hosts");
   } else if (reader.find("preset") == nullptr) {
-    context.sink.error(Code::missing_key, "/cluster",
-                       "the cluster's size is missing: \"topology\" (a slice shape such as \"4x4\") for TPUs, \"hosts\" "
-                       "for others",
-                       {}, {"topology", "hosts"});
+    context.sink.error(
+        Code::missing_key, "/cluster",
+        "the cluster's size is missing: \"topology\" (a slice shape such as \"4x4\") for TPUs, \"hosts\" "
+        "for others",
+        {}, {"topology", "hosts"});
   }
   const std::int64_t units = out.topology.empty() ? out.hosts.value_or(1) : out.slices;
   std::int64_t each = out.topology.empty() ? out.chips_per_host.value_or(1) : 1;
   for (const std::int64_t n : out.topology) each *= n;  // at most kMaxChips
   if (units > kMaxChips / each)
-    context.sink.error(Code::too_large, reader.at(out.topology.empty() ? "hosts" : "slices"),
-                       out.topology.empty()
-                           ? fmt::format("{} hosts of {} chips are more than {} chips", units, each, kMaxChips)
-                           : fmt::format("{} slices of {} are more than {} chips", units, shape_text(out.topology),
-                                         kMaxChips));
+    context.sink.error(
+        Code::too_large, reader.at(out.topology.empty() ? "hosts" : "slices"),
+        out.topology.empty()
+            ? fmt::format("{} hosts of {} chips are more than {} chips", units, each, kMaxChips)
+            : fmt::format("{} slices of {} are more than {} chips", units, shape_text(out.topology), kMaxChips));
 }
 
 }  // namespace
@@ -151,7 +151,8 @@ void read_cluster(const Json& value, Context& context, ClusterSpec& out) {
     context.sink.error(Code::bad_value, "/cluster/preset", "the name is empty");
   if (const Json* chip = reader.find("chip")) read_chip(*chip, context, out.chip);
   if (const Json* topology = reader.find("topology")) read_topology(*topology, context, out);
-  if (reader.find("topology") != nullptr || reader.find("slices") != nullptr) reader.read("slices", out.slices, {1, kMaxChips});
+  if (reader.find("topology") != nullptr || reader.find("slices") != nullptr)
+    reader.read("slices", out.slices, {1, kMaxChips});
   reader.read("hosts", out.hosts, {1, kMaxChips});
   reader.read("chips_per_host", out.chips_per_host, {1, kMaxChips});
   if (reader.find("topology") == nullptr && reader.find("hosts") == nullptr) {

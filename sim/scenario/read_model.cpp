@@ -27,9 +27,9 @@ void check_source(const ObjectReader& reader, Context& context) {
 
 void check_family(ObjectReader& reader, const ModelSpec& model) {
   if (!model.family) return;
-  for (const char* key : {"layers", "embed", "heads", "kv_heads", "head_dim", "mlp", "gated_mlp", "vocab",
-                          "tied_embeddings", "positions", "max_positions", "rope_theta", "norm", "norm_eps",
-                          "activation", "parallel_block", "bias", "step_compute"})
+  for (const char* key :
+       {"layers", "embed", "heads", "kv_heads", "head_dim", "mlp", "gated_mlp", "vocab", "tied_embeddings", "positions",
+        "max_positions", "rope_theta", "norm", "norm_eps", "activation", "parallel_block", "bias", "step_compute"})
     if (!model_key_applies(key, model))
       reader.refuse(key, fmt::format("has no meaning for family {}", to_string(*model.family)));
   switch (*model.family) {
@@ -116,8 +116,7 @@ void read_model(const Json& value, Context& context, ModelSpec& out) {
   reader.read("bias", out.bias);
   reader.read("step_compute", out.step_compute, {0, kMaxSeconds, true});
   reader.read("example_bytes", out.example_bytes, {0, kMaxBytes, true});
-  if (!out.family && reader.find("family") == nullptr)
-    reader.refuse("step_compute", "is for family fixed");
+  if (!out.family && reader.find("family") == nullptr) reader.refuse("step_compute", "is for family fixed");
   check_family(reader, out);
   check_shape(reader, out, context);
 }

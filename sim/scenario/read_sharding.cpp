@@ -22,8 +22,8 @@ bool check_key(const ShardingRule& rule, const std::string& where, bool activati
     std::string suggestion(our_name(axis));
     if (!holds(logical_axes(), suggestion)) suggestion = nearest(axis, logical_axes());
     if (!suggestion.empty() && !place.empty()) suggestion = fmt::format("{}.{}", place, suggestion);
-    context.sink.error(Code::unknown_key, where, fmt::format("no logical axis is called \"{}\"", shown(axis)), suggestion,
-                       nearest_choices(axis, logical_axes()));
+    context.sink.error(Code::unknown_key, where, fmt::format("no logical axis is called \"{}\"", shown(axis)),
+                       suggestion, nearest_choices(axis, logical_axes()));
     return false;
   }
   if (rule.key.find('.') != rule.key.npos && !holds(places(), place)) {
@@ -34,8 +34,9 @@ bool check_key(const ShardingRule& rule, const std::string& where, bool activati
   }
   if (!activations && (!place.empty() || axis == "batch" || axis == "seq")) {
     context.sink.error(Code::conflict, where,
-                       place.empty() ? fmt::format("no parameter has the axis \"{}\"; it belongs in /sharding/activations", axis)
-                                     : "a rule for a place belongs in /sharding/activations",
+                       place.empty()
+                           ? fmt::format("no parameter has the axis \"{}\"; it belongs in /sharding/activations", axis)
+                           : "a rule for a place belongs in /sharding/activations",
                        pointer_to("/sharding/activations", rule.key));
     return false;
   }
@@ -56,8 +57,8 @@ void read_axes(const Json& value, const std::string& where, const std::vector<Me
   for (std::size_t i = 0; i < value.size(); ++i) {
     const std::string here = pointer_to(where, std::to_string(i));
     if (!value[i].is_string()) {
-      context.sink.error(Code::wrong_type, here, fmt::format("a mesh axis is expected, {} found", describe(value[i])), {},
-                         axes);
+      context.sink.error(Code::wrong_type, here, fmt::format("a mesh axis is expected, {} found", describe(value[i])),
+                         {}, axes);
       continue;
     }
     const std::string name = value[i].get<std::string>();

@@ -89,8 +89,7 @@ class Scanner {
     pointer_ = pointer;
     const char c = peek();
     if (c == '{' || c == '[') {
-      if (++depth_ > kMaxDepth)
-        return lose(at_, fmt::format("nested more than {} deep", kMaxDepth), Code::nesting);
+      if (++depth_ > kMaxDepth) return lose(at_, fmt::format("nested more than {} deep", kMaxDepth), Code::nesting);
       const bool ok = c == '{' ? object(pointer) : array(pointer);
       --depth_;
       return ok;

@@ -1,9 +1,9 @@
 // What is asked: the scenario (input contract, version 1) as plain data.
 //
 // `read` (read.hpp) makes a Scenario from JSON text and reports every fault; `to_json` (write.hpp) writes one back with
-// every default filled in. This room knows the contract's shape and nothing of the registries: names of chips, models and
-// cluster presets are checked by the session, which points at a field by its JSON pointer ("/cluster/chip") and lets
-// `locate` (source.hpp) add file, line and column.
+// every default filled in. This room knows the contract's shape and nothing of the registries: names of chips, models
+// and cluster presets are checked by the session, which points at a field by its JSON pointer ("/cluster/chip") and
+// lets `locate` (source.hpp) add file, line and column.
 //
 // An optional that is empty means: the scenario leaves it to the thing named in the comment (a preset, the chip, the
 // cluster's size). Everything else holds its documented default. Units: bytes, seconds, bytes a second.
@@ -36,28 +36,28 @@ enum class Activation { silu, gelu, relu };
 // false, bias false, rope_theta 10000. family mlp (blocks x -> x + W2 act(W1 x)) requires layers, embed, mlp; gated_mlp
 // false, activation relu, bias false. family fixed requires step_compute.
 struct ModelSpec {
-  std::string preset;                // "llama2-70b"; "" when not given
-  std::string huggingface;           // path of a config.json, as written; relative to the scenario's folder
+  std::string preset;       // "llama2-70b"; "" when not given
+  std::string huggingface;  // path of a config.json, as written; relative to the scenario's folder
   std::optional<Family> family;
   std::optional<std::int64_t> layers;
   std::optional<std::int64_t> embed;     // width of the residual stream
   std::optional<std::int64_t> heads;     // query heads
   std::optional<std::int64_t> kv_heads;  // key and value heads; divides heads
   std::optional<std::int64_t> head_dim;
-  std::optional<std::int64_t> mlp;       // inner width
+  std::optional<std::int64_t> mlp;  // inner width
   std::optional<std::int64_t> vocab;
   std::optional<std::int64_t> max_positions;
-  std::optional<bool> gated_mlp;         // three matrices (SwiGLU and the like) instead of two
+  std::optional<bool> gated_mlp;  // three matrices (SwiGLU and the like) instead of two
   std::optional<bool> tied_embeddings;
-  std::optional<bool> parallel_block;    // attention and MLP side by side on one norm (PaLM)
+  std::optional<bool> parallel_block;  // attention and MLP side by side on one norm (PaLM)
   std::optional<bool> bias;
   std::optional<Positions> positions;
   std::optional<Norm> norm;
   std::optional<Activation> activation;
   std::optional<double> norm_eps;
   std::optional<double> rope_theta;
-  std::optional<Seconds> step_compute;   // family fixed: compute of one step on every chip
-  std::optional<Bytes> example_bytes;    // size in storage of one example; language models: 4 bytes a token
+  std::optional<Seconds> step_compute;  // family fixed: compute of one step on every chip
+  std::optional<Bytes> example_bytes;   // size in storage of one example; language models: 4 bytes a token
   bool operator==(const ModelSpec&) const = default;
 };
 
@@ -79,7 +79,7 @@ struct ChipSpec {
 
 // /cluster. Either a slice shape (topology, slices) or hosts (hosts, chips_per_host), of a chip or of a cluster preset.
 struct ClusterSpec {
-  std::string preset;                          // "dgx-h100"; "" when chip is given
+  std::string preset;  // "dgx-h100"; "" when chip is given
   ChipSpec chip;
   std::vector<std::int64_t> topology;          // {4, 4, 8} for "4x4x8"; empty with hosts
   std::int64_t slices = 1;                     // slices of that shape, joined by the data center network
@@ -101,11 +101,11 @@ enum class FlopsConvention { full, causal };  // of attention's scores, for MFU;
 // /training/optimizer: a name, or {"name": ..., fields}.
 struct OptimizerSpec {
   Optimizer name = Optimizer::adamw;
-  double momentum = 0.9;       // momentum only
-  double beta1 = 0.9;          // adam, adamw
-  double beta2 = 0.95;         // adam, adamw
-  double epsilon = 1e-8;       // adam, adamw; adafactor uses 1e-30 inside the root unless given
-  double weight_decay = 0.1;   // adamw only
+  double momentum = 0.9;      // momentum only
+  double beta1 = 0.9;         // adam, adamw
+  double beta2 = 0.95;        // adam, adamw
+  double epsilon = 1e-8;      // adam, adamw; adafactor uses 1e-30 inside the root unless given
+  double weight_decay = 0.1;  // adamw only
   bool operator==(const OptimizerSpec&) const = default;
 };
 
@@ -113,8 +113,8 @@ struct OptimizerSpec {
 struct TrainingSpec {
   std::int64_t global_batch = 0;                // examples in one step of the whole job; required, > 0
   std::optional<std::int64_t> sequence_length;  // default: transformer 2048; mlp and fixed 1
-  // Examples in one microbatch of one replica. Default: all of its share; with a pipeline the largest divisor of it that
-  // gives at least 4 microbatches a stage (else 1).
+  // Examples in one microbatch of one replica. Default: all of its share; with a pipeline the largest divisor of it
+  // that gives at least 4 microbatches a stage (else 1).
   std::optional<std::int64_t> microbatch;
   DType compute_dtype = DType::bf16;
   DType parameter_dtype = DType::f32;
@@ -141,7 +141,7 @@ enum class Schedule { gpipe, one_f_one_b };  // "gpipe", "1f1b"
 enum class Compression { none };
 
 struct DataStrategy {
-  bool overlap = true;                        // all-reduce buckets while backward runs
+  bool overlap = true;  // all-reduce buckets while backward runs
   std::int64_t bucket_bytes = 25 * 1024 * 1024;
   Compression compression = Compression::none;
   bool operator==(const DataStrategy&) const = default;
@@ -169,8 +169,8 @@ struct StrategySpecs {
   bool operator==(const StrategySpecs&) const = default;
 };
 
-// One rule of a table: logical axis (batch seq embed kv_heads q_group head_dim mlp vocab position), alone ("mlp") or at a
-// place (residual attention mlp logits; "residual.seq"), to the mesh axes that split it, major first.
+// One rule of a table: logical axis (batch seq embed kv_heads q_group head_dim mlp vocab position), alone ("mlp") or at
+// a place (residual attention mlp logits; "residual.seq"), to the mesh axes that split it, major first.
 struct ShardingRule {
   std::string key;
   std::vector<std::string> mesh_axes;  // empty = whole

@@ -15,7 +15,8 @@ void read_strategies(const Json* value, const std::vector<MeshAxis>& mesh, Conte
 void read_sharding(const Json* value, const std::vector<MeshAxis>& mesh, Context& context, ShardingSpec& out);
 void read_input(const Json& value, Context& context, InputSpec& out);
 
-// What several sections must agree on, as far as it shows without the registries: mesh and chips, batch and replicas, ...
+// What several sections must agree on, as far as it shows without the registries: mesh and chips, batch and replicas,
+// ...
 void check_whole(const Scenario& scenario, Context& context);
 
 // Puts the --set options into the tree, and their pointers into source.sets.

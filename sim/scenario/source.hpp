@@ -1,7 +1,8 @@
 // Where in the user's text each JSON value stands, so that every later diagnostic can say file:line:column.
 //
 // The JSON library gives no positions and keeps one of two equal keys, so a scanner of our own walks the text. It holds
-// no tree: a look-up costs one pass over the text, which is bounded (read.hpp) and happens only when something is wrong.
+// no tree: a look-up costs one pass over the text, which is bounded (read.hpp) and happens only when something is
+// wrong.
 #pragma once
 
 #include <string>

@@ -76,7 +76,8 @@ TEST_CASE("a directory, a missing file, an empty file and a binary file are told
   }
   const Said binary = call({"run", folder / "binary.json"});
   CHECK(binary.err.find("[syntax]") != std::string::npos);
-  for (const char* file : {"none.json", "empty.json", "binary.json"}) CHECK(call({"run", folder / file}).status == exit_usage);
+  for (const char* file : {"none.json", "empty.json", "binary.json"})
+    CHECK(call({"run", folder / file}).status == exit_usage);
   CHECK(call({"run", "/dev/null"}).status == exit_usage);
   CHECK(call({"run", "/dev/zero"}).err.find("[too-large]") != std::string::npos);
 }

@@ -1,4 +1,5 @@
-// Bad scenarios, one fault each: where it is seen (JSON pointer), what it is called (code), and what is proposed instead.
+// Bad scenarios, one fault each: where it is seen (JSON pointer), what it is called (code), and what is proposed
+// instead.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -27,14 +28,35 @@ struct Parts {
            ",\n\"training\": " + training + "}";
   }
 };
-std::string model(std::string v) { Parts p; p.model = std::move(v); return p.text(); }
-std::string cluster(std::string v) { Parts p; p.cluster = std::move(v); return p.text(); }
-std::string mesh(std::string v) { Parts p; p.mesh = std::move(v); return p.text(); }
-std::string training(std::string v) { Parts p; p.training = std::move(v); return p.text(); }
-std::string extra(std::string v) { Parts p; p.extra = std::move(v) + ",\n"; return p.text(); }
+std::string model(std::string v) {
+  Parts p;
+  p.model = std::move(v);
+  return p.text();
+}
+std::string cluster(std::string v) {
+  Parts p;
+  p.cluster = std::move(v);
+  return p.text();
+}
+std::string mesh(std::string v) {
+  Parts p;
+  p.mesh = std::move(v);
+  return p.text();
+}
+std::string training(std::string v) {
+  Parts p;
+  p.training = std::move(v);
+  return p.text();
+}
+std::string extra(std::string v) {
+  Parts p;
+  p.extra = std::move(v) + ",\n";
+  return p.text();
+}
 // A transformer of its own, with some fields after the required ones.
 std::string transformer(std::string more) {
-  return model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 8, "mlp": 256, "vocab": 1000, )" + more + "}");
+  return model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 8, "mlp": 256, "vocab": 1000, )" + more +
+               "}");
 }
 
 std::string fixed(std::string step_compute) {
@@ -67,16 +89,18 @@ std::vector<Row> syntax_rows() {
       {"Python's True", extra(R"("strategies": {"tensor": {"sequence_parallel": True}})"),
        "/strategies/tensor/sequence_parallel", Code::syntax, "true"},
       {"block comment", model("/* no */ \"gpt2\""), "", Code::syntax, ""},
-      {"NaN", training(R"({"global_batch": 32, "learning_rate": NaN})"), "/training/learning_rate", Code::bad_value, ""},
-      {"Infinity", training(R"({"global_batch": 32, "clip_norm": Infinity})"), "/training/clip_norm", Code::bad_value, ""},
+      {"NaN", training(R"({"global_batch": 32, "learning_rate": NaN})"), "/training/learning_rate", Code::bad_value,
+       ""},
+      {"Infinity", training(R"({"global_batch": 32, "clip_norm": Infinity})"), "/training/clip_norm", Code::bad_value,
+       ""},
       {"minus Infinity", training(R"({"global_batch": -Infinity})"), "/training/global_batch", Code::bad_value, ""},
       {"beyond every double", training(R"({"global_batch": 1e999})"), "/training/global_batch", Code::too_large, ""},
       {"leading zero", training(R"({"global_batch": 032})"), "/training/global_batch", Code::syntax, ""},
       {"two documents", Parts().text() + "{}", "", Code::syntax, ""},
       {"not UTF-8", model("\"gpt\xff\""), "/model", Code::syntax, ""},
       {"a zero byte", std::string("{\"model\": \0}", 12), "/model", Code::syntax, ""},
-      {"nested 100,000 deep", extra("\"sharding\": " + std::string(100'000, '[') + std::string(100'000, ']')),
-       "*", Code::nesting, ""},
+      {"nested 100,000 deep", extra("\"sharding\": " + std::string(100'000, '[') + std::string(100'000, ']')), "*",
+       Code::nesting, ""},
       {"nested 100,000 deep in objects",
        [] {
          std::string out = "{";
@@ -87,11 +111,14 @@ std::vector<Row> syntax_rows() {
       {"duplicate key", extra(R"("mesh": {"data": 16})"), "/mesh", Code::duplicate_key, ""},
       {"duplicate key inside", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "chip": "tpu-v4"})"), "/cluster/chip",
        Code::duplicate_key, ""},
-      {"a million values", extra("\"sharding\": [" + [] {
-         std::string out = "1";
-         for (int i = 0; i < 400'000; ++i) out += ",1";
-         return out;
-       }() + "]"),
+      {"a million values",
+       extra("\"sharding\": [" +
+             [] {
+               std::string out = "1";
+               for (int i = 0; i < 400'000; ++i) out += ",1";
+               return out;
+             }() +
+             "]"),
        "*", Code::too_large, ""},
       {"a text beyond the bound", "{\"name\": \"" + std::string(3'000'000, 'x') + "\"}", "", Code::too_large, ""},
       {"a name beyond the bound", extra("\"name\": \"" + std::string(5'000, 'x') + "\""), "/name", Code::too_large, ""},
@@ -117,10 +144,10 @@ std::vector<Row> shape_rows() {
        "layers"},
       {"a key that belongs elsewhere", training(R"({"global_batch": 32, "zero_stage": 3})"), "/training/zero_stage",
        Code::unknown_key, "/strategies/fsdp/zero_stage"},
-      {"a key that belongs at the top", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "mesh": {}})"), "/cluster/mesh",
-       Code::unknown_key, "/mesh"},
-      {"another tool's word for a key", training(R"({"global_batch": 32, "lr": 1e-3})"), "/training/lr", Code::unknown_key,
-       "learning_rate"},
+      {"a key that belongs at the top", cluster(R"({"chip": "tpu-v5e", "topology": "4x4", "mesh": {}})"),
+       "/cluster/mesh", Code::unknown_key, "/mesh"},
+      {"another tool's word for a key", training(R"({"global_batch": 32, "lr": 1e-3})"), "/training/lr",
+       Code::unknown_key, "learning_rate"},
       {"unknown key in a strategy", extra(R"("strategies": {"fsdp": {"zero": 3}})"), "/strategies/fsdp/zero",
        Code::unknown_key, "zero_stage"},
       {"version 2", extra(R"("version": 2)"), "/version", Code::not_in_version, "1"},
@@ -143,8 +170,9 @@ std::vector<Row> model_rows() {
       {"model from two places", model(R"({"preset": "gpt2", "huggingface": "config.json"})"), "/model/huggingface",
        Code::conflict, ""},
       {"family misspelt", model(R"({"family": "transfomer"})"), "/model/family", Code::unknown_name, "transformer"},
-      {"transformer without vocab", model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 8, "mlp": 256})"),
-       "/model", Code::missing_key, "vocab"},
+      {"transformer without vocab",
+       model(R"({"family": "transformer", "layers": 4, "embed": 64, "heads": 8, "mlp": 256})"), "/model",
+       Code::missing_key, "vocab"},
       {"a billion layers", model(R"({"preset": "gpt2", "layers": 1000000000})"), "/model/layers", Code::too_large, ""},
       {"no layers", model(R"({"preset": "gpt2", "layers": 0})"), "/model/layers", Code::bad_value, "1"},
       {"negative layers", model(R"({"preset": "gpt2", "layers": -3})"), "/model/layers", Code::bad_value, "1"},
@@ -161,14 +189,12 @@ std::vector<Row> model_rows() {
       {"bias as a number", transformer(R"("bias": 1)"), "/model/bias", Code::wrong_type, ""},
       {"positions misspelt", transformer(R"("positions": "rotery")"), "/model/positions", Code::unknown_name, "rotary"},
       {"norm_eps of 0", transformer(R"("norm_eps": 0)"), "/model/norm_eps", Code::bad_value, ""},
-      {"vocab of an MLP", model(R"({"family": "mlp", "layers": 2, "embed": 8, "mlp": 32, "vocab": 10})"), "/model/vocab",
-       Code::conflict, ""},
+      {"vocab of an MLP", model(R"({"family": "mlp", "layers": 2, "embed": 8, "mlp": 32, "vocab": 10})"),
+       "/model/vocab", Code::conflict, ""},
       {"step length of a preset", model(R"({"preset": "gpt2", "step_compute": "1 s"})"), "/model/step_compute",
        Code::conflict, ""},
-      {"a step that takes no time", fixed("0"), "/model/step_compute",
-       Code::bad_value, ""},
-      {"a step of a year", fixed(R"("8766 h")"), "/model/step_compute",
-       Code::too_large, ""},
+      {"a step that takes no time", fixed("0"), "/model/step_compute", Code::bad_value, ""},
+      {"a step of a year", fixed(R"("8766 h")"), "/model/step_compute", Code::too_large, ""},
       {"a step in bytes", fixed(R"("323 MB")"), "/model/step_compute", Code::bad_unit, "323 ms"},
       {"a fixed step that is sharded",
        R"({"model": {"family": "fixed", "step_compute": 1}, "cluster": {"chip": "v100", "hosts": 2, "chips_per_host": 1},
@@ -182,7 +208,9 @@ std::vector<Row> model_rows() {
 }
 
 std::vector<Row> cluster_rows() {
-  const auto shape = [](const char* s) { return cluster(R"({"chip": "tpu-v5e", "topology": )" + std::string(s) + "}"); };
+  const auto shape = [](const char* s) {
+    return cluster(R"({"chip": "tpu-v5e", "topology": )" + std::string(s) + "}");
+  };
   return {
       {"cluster as a name", cluster(R"("tpu-v5e")"), "/cluster", Code::wrong_type, ""},
       {"chip as a number", cluster(R"({"chip": 5, "topology": "4x4"})"), "/cluster/chip", Code::wrong_type, ""},
@@ -231,8 +259,8 @@ std::vector<Row> mesh_rows() {
       {"mesh that no one axis can mend", mesh(R"({"fsdp": 3, "tensor": 5})"), "/mesh", Code::mesh_mismatch, ""},
       {"mesh beyond every cluster", mesh(R"({"data": 1000000, "fsdp": 1000000, "tensor": 1000000})"), "/mesh",
        Code::too_large, ""},
-      {"strategy without its axis", extra(R"("strategies": {"pipeline": {"schedule": "1f1b"}})"), "/strategies/pipeline",
-       Code::conflict, ""},
+      {"strategy without its axis", extra(R"("strategies": {"pipeline": {"schedule": "1f1b"}})"),
+       "/strategies/pipeline", Code::conflict, ""},
       {"strategy misspelt", extra(R"("strategies": {"fsdpp": {}})"), "/strategies/fsdpp", Code::unknown_key, "fsdp"},
       {"strategy as a number", extra(R"("strategies": {"fsdp": 3})"), "/strategies/fsdp", Code::wrong_type, ""},
       {"ZeRO stage 4", extra(R"("strategies": {"fsdp": {"zero_stage": 4}})"), "/strategies/fsdp/zero_stage",
@@ -280,7 +308,8 @@ std::vector<Row> training_rows() {
        Code::bad_value, ""},
       {"learning rate as text", training(R"({"global_batch": 32, "learning_rate": "3e-4"})"), "/training/learning_rate",
        Code::wrong_type, ""},
-      {"negative clip", training(R"({"global_batch": 32, "clip_norm": -1})"), "/training/clip_norm", Code::bad_value, ""},
+      {"negative clip", training(R"({"global_batch": 32, "clip_norm": -1})"), "/training/clip_norm", Code::bad_value,
+       ""},
       {"remat misspelt", training(R"({"global_batch": 32, "remat": "selektive"})"), "/training/remat",
        Code::unknown_name, "selective"},
       {"attention misspelt", training(R"({"global_batch": 32, "attention": "flsh"})"), "/training/attention",
@@ -297,8 +326,8 @@ std::vector<Row> training_rows() {
        Code::unknown_name, "1f1b"},
       {"schedule of a later version", pipelined(R"({"pipeline": {"schedule": "interleaved"}})"),
        "/strategies/pipeline/schedule", Code::not_in_version, ""},
-      {"more stages than layers", pipelined("{}", R"({"preset": "gpt2", "layers": 4})"), "/mesh/pipeline", Code::conflict,
-       "4"},
+      {"more stages than layers", pipelined("{}", R"({"preset": "gpt2", "layers": 4})"), "/mesh/pipeline",
+       Code::conflict, "4"},
   };
 }
 
@@ -377,12 +406,24 @@ void run(const std::vector<Row>& rows) {
 
 }  // namespace
 
-TEST_CASE("a text that is no JSON, or too much of it, is refused at its place") { run(syntax_rows()); }
-TEST_CASE("missing, unknown and planned keys are named") { run(shape_rows()); }
-TEST_CASE("a model that cannot be is refused at the field to blame") { run(model_rows()); }
-TEST_CASE("a cluster that cannot be is refused at the field to blame") { run(cluster_rows()); }
-TEST_CASE("a mesh or strategy that cannot be is refused at the field to blame") { run(mesh_rows()); }
-TEST_CASE("training settings that cannot be are refused at the field to blame") { run(training_rows()); }
+TEST_CASE("a text that is no JSON, or too much of it, is refused at its place") {
+  run(syntax_rows());
+}
+TEST_CASE("missing, unknown and planned keys are named") {
+  run(shape_rows());
+}
+TEST_CASE("a model that cannot be is refused at the field to blame") {
+  run(model_rows());
+}
+TEST_CASE("a cluster that cannot be is refused at the field to blame") {
+  run(cluster_rows());
+}
+TEST_CASE("a mesh or strategy that cannot be is refused at the field to blame") {
+  run(mesh_rows());
+}
+TEST_CASE("training settings that cannot be are refused at the field to blame") {
+  run(training_rows());
+}
 TEST_CASE("sharding rules and input that cannot be are refused at the field to blame") {
   run(sharding_and_input_rows());
 }

@@ -1,4 +1,5 @@
-// Bad scenarios whose fault shows only against the registries or the plan: what the command says, where, and its exit status.
+// Bad scenarios whose fault shows only against the registries or the plan: what the command says, where, and its exit
+// status.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -14,9 +15,9 @@ namespace {
 
 struct Row {
   std::string name;
-  std::vector<std::string> sets;      // onto a sound scenario
+  std::vector<std::string> sets;  // onto a sound scenario
   int status;
-  std::vector<std::string> said;      // each stands in what is said
+  std::vector<std::string> said;  // each stands in what is said
 };
 
 constexpr const char* kSound = R"({
@@ -49,32 +50,54 @@ std::vector<Row> rows() {
   return {
       {"model misspelt", {"model=llama2-7c"}, exit_usage, {"/model [unknown-name]", "did you mean \"llama2-7b\"?"}},
       {"model that nobody knows", {"model=zebra"}, exit_usage, {"/model [unknown-name]", "valid names:"}},
-      {"model misspelt in an object", {"model={\"preset\": \"gpt-2\"}"}, exit_usage,
+      {"model misspelt in an object",
+       {"model={\"preset\": \"gpt-2\"}"},
+       exit_usage,
        {"/model/preset [unknown-name]", "did you mean \"gpt2\"?"}},
-      {"no such Hugging Face file", {"model={\"huggingface\": \"none.json\"}"}, exit_usage,
+      {"no such Hugging Face file",
+       {"model={\"huggingface\": \"none.json\"}"},
+       exit_usage,
        {"/model/huggingface [io]", "none.json"}},
       {"chip misspelt", {"cluster.chip=tpu-v5"}, exit_usage, {"/cluster/chip [unknown-name]", "did you mean \"tpu-v5"}},
-      {"chip in capitals", {"cluster.chip=TPU-V5E"}, exit_usage,
+      {"chip in capitals",
+       {"cluster.chip=TPU-V5E"},
+       exit_usage,
        {"/cluster/chip [unknown-name]", "did you mean \"tpu-v5e\"?"}},
-      {"chip misspelt in an object", {"cluster.chip={\"preset\": \"tpuv5e\"}"}, exit_usage,
+      {"chip misspelt in an object",
+       {"cluster.chip={\"preset\": \"tpuv5e\"}"},
+       exit_usage,
        {"/cluster/chip/preset [unknown-name]", "did you mean \"tpu-v5e\"?"}},
-      {"number of a chip misspelt", {"cluster.chip.peak_bf61=1e14"}, exit_usage,
+      {"number of a chip misspelt",
+       {"cluster.chip.peak_bf61=1e14"},
+       exit_usage,
        {"/cluster/chip/peak_bf61 [unknown-key]", "did you mean \"peak_bf16\"?"}},
-      {"number of a chip in the wrong unit", {"cluster.chip.hbm_bandwidth=900 GB"}, exit_usage,
+      {"number of a chip in the wrong unit",
+       {"cluster.chip.hbm_bandwidth=900 GB"},
+       exit_usage,
        {"/cluster/chip/hbm_bandwidth [bad-unit]", "GB/s"}},
-      {"memory without bandwidth", {"cluster.chip.hbm_bandwidth=0"}, exit_usage,
+      {"memory without bandwidth",
+       {"cluster.chip.hbm_bandwidth=0"},
+       exit_usage,
        {"/cluster/chip/hbm_bandwidth [bad-value]"}},
       {"negative peak", {"cluster.chip.peak_bf16=-1"}, exit_usage, {"/cluster/chip/peak_bf16 [bad-value]"}},
       {"slice of the wrong dimensions", {"cluster.topology=2x2x4"}, exit_usage, {"/cluster/topology"}},
-      {"slice larger than the pod", {"cluster.topology=64x64", "mesh.fsdp=4096", "training.global_batch=4096"},
-       exit_usage, {"/cluster/topology"}},
+      {"slice larger than the pod",
+       {"cluster.topology=64x64", "mesh.fsdp=4096", "training.global_batch=4096"},
+       exit_usage,
+       {"/cluster/topology"}},
       {"topology of a GPU", {"cluster.chip=h100"}, exit_usage, {"/cluster/topology"}},
-      {"cluster preset misspelt", {"cluster={\"preset\": \"dgx-h10\", \"hosts\": 2}"}, exit_usage,
+      {"cluster preset misspelt",
+       {"cluster={\"preset\": \"dgx-h10\", \"hosts\": 2}"},
+       exit_usage,
        {"/cluster/preset [unknown-name]", "did you mean \"dgx-h100\"?"}},
       {"tensor axis that heads do not divide",
-       {"mesh={\"tensor\": 16}", "model={\"preset\": \"llama2-7b\", \"heads\": 12, \"kv_heads\": 12, \"head_dim\": 128}"},
-       exit_impossible, {"heads", "12", "16"}},
-      {"stages that do not fit the layers", {"mesh={\"pipeline\": 16}", "model.layers=8"}, exit_usage,
+       {"mesh={\"tensor\": 16}",
+        "model={\"preset\": \"llama2-7b\", \"heads\": 12, \"kv_heads\": 12, \"head_dim\": 128}"},
+       exit_impossible,
+       {"heads", "12", "16"}},
+      {"stages that do not fit the layers",
+       {"mesh={\"pipeline\": 16}", "model.layers=8"},
+       exit_usage,
        {"/mesh/pipeline [conflict]"}},
       {"memory", {"mesh={\"data\": 16}"}, exit_impossible, {"memory"}},
   };

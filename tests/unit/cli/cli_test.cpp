@@ -65,7 +65,8 @@ TEST_CASE("a misspelt command or option is told with the nearest") {
   CHECK(call({"--versio"}).err.find("did you mean \"--version\"?") != std::string::npos);
   const Said option = call({"run", "s.json", "--jso"});
   CHECK(option.status == exit_usage);
-  CHECK(option.err == "tpusim run: no such option: --jso; did you mean \"--json\"?\ntpusim run --help says how it is used\n");
+  CHECK(option.err ==
+        "tpusim run: no such option: --jso; did you mean \"--json\"?\ntpusim run --help says how it is used\n");
   CHECK(call({"run"}).err.find("FILE is required") != std::string::npos);
   CHECK(call({"list", "modls"}).err.find("did you mean \"models\"?") != std::string::npos);
 }

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/scenario/write.hpp"
 #include "scenario_support.hpp"
+#include "sim/scenario/write.hpp"
 
 using namespace tpusim;
 using namespace tpusim::scenario;
@@ -66,10 +66,8 @@ Scenario whole_expected() {
   s.sharding.parameters = {{"mlp", {"tensor", "fsdp"}}};
   s.sharding.gradients = {{"embed", {}}};
   s.sharding.activations = {{"residual.seq", {"tensor"}}};
-  s.input = InputSpec{{BytesPerSecond(2e9), Seconds(1e-3), SharedBy::host},
-                      {{"decode", 8, Seconds(5e-3)}},
-                      4,
-                      BytesPerSecond(15e9)};
+  s.input = InputSpec{
+      {BytesPerSecond(2e9), Seconds(1e-3), SharedBy::host}, {{"decode", 8, Seconds(5e-3)}}, 4, BytesPerSecond(15e9)};
   return s;
 }
 

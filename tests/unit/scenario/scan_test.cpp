@@ -18,8 +18,9 @@ namespace {
 std::vector<std::pair<std::string, std::size_t>> visits(const std::string& text) {
   std::vector<std::pair<std::string, std::size_t>> out;
   DiagnosticSink sink;
-  scan(text, [&out](const std::string& pointer, std::size_t offset) { return out.emplace_back(pointer, offset), true; },
-       sink);
+  scan(
+      text, [&out](const std::string& pointer, std::size_t offset) { return out.emplace_back(pointer, offset), true; },
+      sink);
   return out;
 }
 
@@ -37,8 +38,8 @@ bool accepts(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the scanner calls once for each value, with its pointer and the place of its key") {
-  const std::vector<std::pair<std::string, std::size_t>> expected = {
-      {"", 0}, {"/a", 1}, {"/b", 8}, {"/b/0", 14}, {"/b/1", 17}, {"/b/1/c~1d~0", 18}};
+  const std::vector<std::pair<std::string, std::size_t>> expected = {{"", 0},      {"/a", 1},    {"/b", 8},
+                                                                     {"/b/0", 14}, {"/b/1", 17}, {"/b/1/c~1d~0", 18}};
   //        0         1         2
   //        0123456789012345678901234567
   CHECK(visits(R"({"a": 1,"b": [true{)").size() == 4);  // up to the place where the structure is lost

@@ -38,9 +38,9 @@ TEST_CASE("a preset's name becomes an object when a setting goes into it") {
 }
 
 TEST_CASE("a value is JSON where it parses, else text") {
-  const Scenario s = with({"mesh={\"data\": 16}", "input.storage.bandwidth=2 GB/s",
-                           "input.stages=[{\"name\": \"decode\", \"time_per_example\": \"5 ms\"}]",
-                           "input.stages.0.threads=4"});
+  const Scenario s =
+      with({"mesh={\"data\": 16}", "input.storage.bandwidth=2 GB/s",
+            "input.stages=[{\"name\": \"decode\", \"time_per_example\": \"5 ms\"}]", "input.stages.0.threads=4"});
   CHECK(s.mesh == std::vector<MeshAxis>{{"data", 16}});
   REQUIRE(s.input.has_value());
   CHECK(s.input->storage.bandwidth == BytesPerSecond(2e9));
@@ -57,8 +57,9 @@ TEST_CASE("a wrong setting is reported as such, with the command line as its pla
         "--set mesh.tensr=8: error: /mesh/tensr [unknown-key]\n"
         "  no mesh axis is called \"tensr\"; did you mean \"tensor\"?\n"
         "  valid keys: tensor, data, fsdp, pipeline\n");
-  CHECK(faults(small_text(), {"training.global_batch=x"}).find("--set training.global_batch=x: error: "
-                                                               "/training/global_batch [wrong-type]") == 0);
+  CHECK(faults(small_text(), {"training.global_batch=x"})
+            .find("--set training.global_batch=x: error: "
+                  "/training/global_batch [wrong-type]") == 0);
   CHECK(faults(small_text(), {"tensor"}).find("a setting is path=value, as in mesh.tensor=8") != std::string::npos);
   CHECK(faults(small_text(), {"=8"}).find("a setting is path=value") != std::string::npos);
   CHECK(faults(small_text(), {"mesh..tensor=8"}).find("is no path such as mesh.tensor") != std::string::npos);

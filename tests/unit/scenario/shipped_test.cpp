@@ -101,8 +101,9 @@ TEST_CASE("the reference names every key of the contract") {
     for (const std::string& key : s.keys) {
       CAPTURE(s.pointer);
       CAPTURE(key);
-      const bool named = text.find("." + key + "`") != std::string::npos || text.find("`" + key + "`") != std::string::npos ||
-                         text.find("`" + key + ".") != std::string::npos || text.find("." + key + ".") != std::string::npos;
+      const bool named =
+          text.find("." + key + "`") != std::string::npos || text.find("`" + key + "`") != std::string::npos ||
+          text.find("`" + key + ".") != std::string::npos || text.find("." + key + ".") != std::string::npos;
       CHECK(named);
     }
 }

@@ -20,7 +20,8 @@ Where where(const std::string& pointer, const SourceText& source) {
   return {d[0].file, d[0].line, d[0].column};
 }
 
-const SourceText kSource{"s.json", "{\n  \"mesh\": {\"tensor\": 8,\n           \"data\": [4, 5]}\n}", {{"/mesh/fsdp", "mesh.fsdp=2"}}};
+const SourceText kSource{
+    "s.json", "{\n  \"mesh\": {\"tensor\": 8,\n           \"data\": [4, 5]}\n}", {{"/mesh/fsdp", "mesh.fsdp=2"}}};
 
 }  // namespace
 
