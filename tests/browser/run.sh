@@ -1,5 +1,6 @@
 #!/bin/bash
 # run.sh REPORT_SAMPLE FOLDER: opens the sample reports in real Chromium (report.test.mjs says what is checked).
+# playwright-core stays at a version that runs on Node 18, which is what Debian 12 has.
 # Exit status: 0 all checks hold, 1 one does not, 77 skipped because chromium or node is not installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
