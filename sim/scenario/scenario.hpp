@@ -22,8 +22,6 @@
 
 namespace tpusim::scenario {
 
-// ---- model -------------------------------------------------------------------------------------------------------
-
 enum class Family { transformer, mlp, fixed };
 enum class Positions { rotary, learned, none };
 enum class Norm { rms, layer };
@@ -61,8 +59,6 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-// ---- cluster -----------------------------------------------------------------------------------------------------
-
 // A number, switch or text beside a preset whose meaning the catalogue knows ("peak_bf16": "500 TFLOP/s").
 struct Override {
   std::string name;
@@ -89,8 +85,6 @@ struct ClusterSpec {
   // topology × slices or hosts × chips_per_host; nothing where chips_per_host is left to the catalogue.
   std::optional<std::int64_t> chips() const;
 };
-
-// ---- training ----------------------------------------------------------------------------------------------------
 
 enum class DType { bf16, f32, f64 };
 enum class Optimizer { sgd, momentum, adam, adamw, adafactor };
@@ -127,8 +121,6 @@ struct TrainingSpec {
   FlopsConvention flops_convention = FlopsConvention::full;
   bool operator==(const TrainingSpec&) const = default;
 };
-
-// ---- mesh, strategies, sharding ----------------------------------------------------------------------------------
 
 // One mesh axis; its name is its strategy: "data", "fsdp", "tensor" or "pipeline".
 struct MeshAxis {
@@ -187,8 +179,6 @@ struct ShardingSpec {
   bool operator==(const ShardingSpec&) const = default;
 };
 
-// ---- input -------------------------------------------------------------------------------------------------------
-
 enum class SharedBy { job, host };
 
 struct StorageSpec {
@@ -211,8 +201,6 @@ struct InputSpec {
   std::optional<BytesPerSecond> host_to_chip;  // of one host, to all its chips; default: infinite
   bool operator==(const InputSpec&) const = default;
 };
-
-// ---- the whole ---------------------------------------------------------------------------------------------------
 
 // A value that the scenario left out and this room filled in; the result repeats it under `assumptions`.
 struct Default {
