@@ -1,0 +1,138 @@
+// Finite differences: the derivative of the loss along a seeded direction must be the gradient's product with it.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/base/random.hpp"
+#include "sim/session/verify/parts.hpp"
+
+namespace tpusim::session {
+
+namespace {
+
+constexpr double kStep = 1e-5;  // central differences: error about step^2 times the third derivative, plus 1e-16 / step
+
+using Values = std::map<std::string, numeric::Tensor>;
+
+numeric::Tensor direction_of(const numeric::Tensor& like, Random& random) {
+  numeric::Tensor out(like.type());
+  const ir::Shape& shape = like.shape();
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    bool counts = true;
+    std::int64_t rest = i;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      counts = counts && rest % shape[d].size < shape[d].valid;
+      rest /= shape[d].size;
+    }
+    const double draw = random.normal();
+    out.set(i, counts ? draw : 0);
+  }
+  return out;
+}
+
+double dot(const numeric::Tensor& a, const numeric::Tensor& b) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) sum += a.at(i) * b.at(i);
+  return sum;
+}
+
+void move(numeric::Tensor& x, const numeric::Tensor& direction, double step) {
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set(i, x.at(i) + step * direction.at(i));
+}
+
+// The op alone: every real operand a parameter, the loss a fixed random weighting of the results. Returns the relative error of its
+// derivative, 0 for an op without one.
+double op_error(const ir::Program& block, const ir::Op& op, const numeric::ReferenceRun& values, std::uint64_t seed) {
+  ir::Program alone;
+  ir::Builder builder(alone);
+  InlineVector<ir::ValueId, 8> operands;
+  for (ir::ValueId v : op.operands) operands.push_back(builder.input(block.value(v).type, block.value(v).label));
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (block.value(op.operands[i]).type.dtype == ir::DType::i32) continue;
+    ir::Parameter parameter;
+    parameter.value = operands[i];
+    parameter.name = fmt::format("operand{}", i);
+    alone.parameters.push_back(parameter);
+  }
+  if (alone.parameters.empty()) return 0;
+  const ir::ValueId result = builder.add(op.kind, operands, block.value(op.results[0]).type.dtype, {"result"})[0];
+  const ir::ValueId weights = builder.input(alone.value(result).type, "weights");
+  const ir::ValueId weighted = builder.map(ir::Elementwise::mul, result, weights, {"weighted"});
+  ir::DimNames all;
+  for (const ir::Dim& d : alone.value(weighted).type.shape) all.push_back(d.name);
+  alone.loss = builder.reduce(ir::Reduction::sum, weighted, all, {"loss"});
+  ir::differentiate(alone, {ir::Remat::none, ir::DType::f64});
+  Random random(seed);
+  numeric::ReferenceRun run(alone);
+  std::vector<numeric::Tensor> start, direction;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    start.push_back(values.value(op.operands[i]));
+    direction.push_back(start.back().dtype() == ir::DType::i32 ? start.back() : direction_of(start.back(), random));
+  }
+  const numeric::Tensor fixed = direction_of(numeric::Tensor(alone.value(weights).type), random);
+  const auto loss = [&](double step) {
+    numeric::ReferenceRun at(alone);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      numeric::Tensor x = start[i];
+      if (x.dtype() != ir::DType::i32) move(x, direction[i], step);
+      at.set(operands[i], x);
+    }
+    at.set(weights, fixed);
+    at.run(ir::Phase::forward, ir::Phase::forward);
+    return at.value(alone.loss).at(0);
+  };
+  for (std::size_t i = 0; i < operands.size(); ++i) run.set(operands[i], start[i]);
+  run.set(weights, fixed);
+  run.run();
+  double along = 0;
+  for (const ir::Parameter& p : alone.parameters)
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] == p.value && p.gradient.valid()) along += dot(run.value(p.gradient), direction[i]);
+  const double differences = (loss(kStep) - loss(-kStep)) / (2 * kStep);
+  return std::abs(differences - along) / std::max(1.0, std::abs(differences));
+}
+
+std::string blame_op(const numeric::ReferenceModel& model, double tolerance) {
+  for (std::int64_t site = 0; site < model.sites(); ++site) {
+    const ir::Program& block = model.block(site);
+    for (const ir::Op& op : block.ops) {
+      if (op.phase != ir::Phase::forward || op.operands.empty()) continue;
+      if (const auto* reduce = std::get_if<ir::Reduce>(&op.kind); reduce != nullptr && reduce->kind == ir::Reduction::max) continue;  // counts as a constant
+      const double error = op_error(block, op, model.values(0, site), 17);
+      if (!(error <= tolerance)) return fmt::format("the derivative of {} \"{}\" in block {}", ir::op_name(op.kind), block.value(op.results[0]).label, block.name);
+    }
+  }
+  return "the derivative of the whole; no single op fails on its own";
+}
+
+}  // namespace
+
+Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeric::InitialSettings& settings, double tolerance) {
+  Finding out;
+  const std::int64_t microbatches = planned.program.microbatches;
+  const auto fresh = [&] { return numeric::ReferenceModel(planned.model, spec.optimizer, spec.gradient_dtype, spec.master_dtype, settings); };
+  numeric::ReferenceModel model = fresh();
+  model.keep_values(true);
+  const Values start = model.parameters();
+  model.step(0, microbatches);
+  Random random(settings.seed + 1);
+  Values direction;
+  double along = 0;
+  for (const auto& [key, gradient] : model.gradients()) {
+    direction.emplace(key, direction_of(gradient, random));
+    along += dot(gradient, direction.at(key));
+    ++out.compared;
+  }
+  const auto loss = [&](double step) {
+    numeric::ReferenceModel moved = fresh();
+    for (auto& [key, value] : moved.parameters())
+      if (const auto d = direction.find(key); d != direction.end()) move(value, d->second, step);
+    return moved.loss(0, microbatches);
+  };
+  const double differences = (loss(kStep) - loss(-kStep)) / (2 * kStep);
+  out.error = std::abs(differences - along) / std::max(1.0, std::abs(differences));
+  if (!(out.error <= tolerance)) out.culprit = blame_op(model, tolerance);
+  return out;
+}
+
+}  // namespace tpusim::session

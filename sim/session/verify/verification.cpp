@@ -1,0 +1,230 @@
+#include "sim/session/verification.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/numeric/shards.hpp"
+#include "sim/run/interpreter.hpp"
+#include "sim/session/verify/parts.hpp"
+#include "sim/timing/step_time.hpp"
+
+namespace tpusim::session {
+
+namespace {
+
+// f64 values that differ only in the order of a few dozen additions agree to about 1e-15 each; depth and optimizer multiply that.
+constexpr double kValueTolerance = 1e-11;
+constexpr double kGradientTolerance = 1e-6;  // of central differences with step 1e-5
+constexpr std::int64_t kSteps = 3;
+
+enum class Execution { shuffled, as_timed };
+
+struct ShardedRun {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<double>> parameters;
+  run::Tally tally;           // of the first step
+  std::int64_t peak = 0;      // over all steps
+  Observed first_step;
+  std::string stall;
+};
+
+std::string key_of(const Planned& planned, const plan::Buffer& buffer, std::int32_t site) {
+  return numeric::parameter_key(planned.model.blocks[static_cast<std::size_t>(buffer.block)].parameters[static_cast<std::size_t>(buffer.parameter)], site);
+}
+
+void collect_parameters(const Planned& planned, const numeric::NumericBackend& backend, ShardedRun& out) {
+  const plan::StepProgram& program = planned.program;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    const plan::Buffer& buffer = program.buffers[b];
+    if (buffer.category != plan::Category::parameters || !buffer.persistent) continue;
+    for (std::size_t site = 0; site < program.sites.size(); ++site) {
+      const bool once = buffer.scope == plan::Scope::step;
+      if (once ? site > 0 : program.sites[site].block != buffer.block) continue;
+      const run::Instance instance{plan::BufferId(b), static_cast<std::int32_t>(site), 0};
+      std::vector<const numeric::Tensor*> shards;
+      bool any = false;
+      for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+        shards.push_back(backend.find(d, instance));
+        any = any || shards.back() != nullptr;
+      }
+      if (!any) continue;
+      const numeric::Assembled whole = numeric::assemble(shards, numeric::buffer_spec(program, plan::BufferId(b)), program.mesh);
+      std::vector<double> entries = valid_entries(whole.value);
+      if (whole.replica_difference > kValueTolerance) entries.push_back(whole.replica_difference);  // replicas that drift apart are an error too
+      out.parameters[key_of(planned, buffer, static_cast<std::int32_t>(site))] = std::move(entries);
+    }
+  }
+}
+
+// The loss of one step: the head's share of every microbatch, reduced over the mesh.
+double loss_of(const Planned& planned, const Observed& losses) {
+  double sum = 0;
+  for (const auto& [key, tensors] : losses) {
+    const auto& [block, value, site, microbatch] = key;
+    std::vector<const numeric::Tensor*> shards;
+    for (const numeric::Tensor& t : tensors) shards.push_back(t.size() > 0 && t.shape().empty() ? &t : nullptr);
+    const spmd::Partitioned& part = planned.program.programs[static_cast<std::size_t>(block)];
+    sum += numeric::assemble(shards, part.specs[static_cast<std::size_t>(value)], planned.program.mesh).value.at(0);
+  }
+  return sum;
+}
+
+ShardedRun run_sharded(const Planned& planned, const timing::Durations& durations, const numeric::InitialSettings& settings, Execution how) {
+  ShardedRun out;
+  const plan::StepProgram& program = planned.program;
+  const auto devices = static_cast<std::size_t>(program.mesh.devices());
+  numeric::NumericBackend backend(program);
+  backend.initialize(numeric::initial_values(program, settings));
+  backend.set_batches(numeric::batch_values(program, settings));
+  backend.set_transport_seed(settings.seed + 5);
+  timing::TimingBackend timing(durations, devices, {});
+  PairBackend pair(backend, timing);
+  run::Interpreter<PairBackend> interpreter(program, run::Folding::per_device, pair);
+
+  std::vector<ir::ValueId> loss_value(planned.model.blocks.size());
+  for (std::size_t b = 0; b < planned.model.blocks.size(); ++b)
+    if (planned.model.blocks[b].loss.valid()) loss_value[b] = program.programs[b].placed[static_cast<std::size_t>(planned.model.blocks[b].loss.index)].local;
+  Observed losses;
+  bool keep_all = how == Execution::shuffled;
+  backend.set_observer([&](const numeric::Observation& o) {
+    const auto keep = [&](Observed& where) {
+      std::vector<numeric::Tensor>& per_device = where[{o.program, o.value.index, o.site, o.microbatch}];
+      per_device.resize(devices);
+      per_device[static_cast<std::size_t>(o.device)] = o.tensor;
+    };
+    if (static_cast<std::size_t>(o.program) >= planned.model.blocks.size()) return;
+    if (keep_all && o.step == 0) keep(out.first_step);
+    if (o.value == loss_value[static_cast<std::size_t>(o.program)]) keep(losses);
+  });
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    losses.clear();
+    const std::int64_t first = backend.executed_issues();
+    if (const auto stall = interpreter.run(step + 1)) {
+      out.stall = run::to_string(*stall);
+      return out;
+    }
+    if (how == Execution::shuffled)
+      backend.execute({settings.seed + static_cast<std::uint64_t>(step), 1});
+    else
+      backend.execute_in_order(backend.order_by_finish(pair.finish_from(first)));
+    if (step == 0) out.tally = backend.tally();
+    out.losses.push_back(loss_of(planned, losses));
+  }
+  out.peak = backend.tally().peak_bytes;
+  collect_parameters(planned, backend, out);
+  return out;
+}
+
+// The same model on one device, not padded: what a user would have without any strategy.
+ir::Model unpadded_model(const JobSpec& spec, const Planned& planned) {
+  models::BuildOptions options;
+  options.batch = planned.setup.replicas * planned.setup.microbatch;
+  options.seq = spec.sequence_length;
+  options.compute_dtype = spec.compute_dtype;
+  options.parameter_dtype = spec.parameter_dtype;
+  options.global_tokens = static_cast<double>(spec.global_batch) * static_cast<double>(spec.sequence_length);
+  options.attention = spec.attention;
+  options.flash_block = spec.flash_block;
+  ir::Model model = models::build(spec.model, options);
+  for (ir::Program& block : model.blocks) ir::differentiate(block, {spec.remat, spec.gradient_dtype});
+  return model;
+}
+
+struct Outcome {
+  result::Verification out;
+  void check(std::string name, bool passed, std::string detail) {
+    out.passed = out.passed && passed;
+    if (!passed && out.culprit.empty()) out.culprit = detail;
+    out.checks.push_back({std::move(name), passed, std::move(detail)});
+  }
+};
+
+double compare_runs(const ShardedRun& run, const numeric::ReferenceModel& reference, const std::vector<double>& losses) {
+  double error = relative_difference(run.losses, losses);
+  std::size_t found = 0;
+  for (const auto& [key, value] : reference.parameters()) {
+    const auto there = run.parameters.find(key);
+    if (there == run.parameters.end()) continue;
+    ++found;
+    error = std::max(error, relative_difference(there->second, valid_entries(value)));
+  }
+  return found == reference.parameters().size() ? error : std::numeric_limits<double>::infinity();
+}
+
+std::int64_t total_bytes(const run::Tally& tally) {
+  std::int64_t sum = 0;
+  for (std::int64_t bytes : tally.bytes_sent) sum += bytes;
+  return sum;
+}
+
+std::string tally_difference(const run::Tally& executed, std::int64_t peak, const run::Tally& charged) {
+  static constexpr const char* kNames[run::kTrafficKinds] = {"all-gather", "reduce-scatter", "all-reduce", "collective-permute", "sum over stages"};
+  for (std::size_t k = 0; k < run::kTrafficKinds; ++k)
+    if (executed.bytes_sent[k] != charged.bytes_sent[k]) return fmt::format("{} bytes: {} executed, {} charged", kNames[k], executed.bytes_sent[k], charged.bytes_sent[k]);
+  if (executed.executed_flops != charged.executed_flops) return fmt::format("FLOPs: {} executed, {} charged", executed.executed_flops, charged.executed_flops);
+  if (peak != charged.peak_bytes) return fmt::format("peak bytes: {} executed, {} charged", peak, charged.peak_bytes);
+  return "";
+}
+
+}  // namespace
+
+result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed) {
+  Outcome o;
+  o.out.passed = true;
+  o.out.steps = kSteps;
+  const Shrunken small = shrink(job, full);
+  for (const strategies::RequestedAxis& axis : small.spec.mesh) o.out.mesh.emplace_back(axis.name, axis.size);
+  const Planned planned = make_plan(small.spec, small.fabric);
+  if (!planned.verdict) {
+    o.check("a small copy of the job can be planned", false, planned.verdict.reason + " " + planned.verdict.needed);
+    return o.out;
+  }
+  const numeric::InitialSettings settings{seed, 0.3, false};
+  const timing::Durations durations = timing::durations(planned.program, job.cluster.chip, small.fabric);
+
+  numeric::ReferenceModel reference(planned.model, small.spec.optimizer, small.spec.gradient_dtype, small.spec.master_dtype, settings);
+  reference.keep_values(true);
+  reference.step(0, planned.program.microbatches);
+  const ShardedRun shuffled = run_sharded(planned, durations, settings, Execution::shuffled);
+  if (!shuffled.stall.empty()) {
+    o.check("the small copy runs to its end", false, shuffled.stall);
+    return o.out;
+  }
+  const Finding values = compare_values(planned, shuffled.first_step, reference, kValueTolerance);
+  o.check("every value of the first step equals one device's", values.culprit.empty() && values.compared > 0,
+          values.culprit.empty() ? fmt::format("{} values, largest relative error {:.1e}", values.compared, values.error) : values.culprit);
+
+  const Finding gradient = check_gradient(planned, small.spec, settings, kGradientTolerance);
+  o.check("the gradient equals finite differences", gradient.culprit.empty(),
+          gradient.culprit.empty() ? fmt::format("along a random direction in {} parameters, relative error {:.1e}", gradient.compared, gradient.error) : gradient.culprit);
+
+  const ir::Model plain = unpadded_model(small.spec, planned);
+  numeric::ReferenceModel one_device(plain, small.spec.optimizer, small.spec.gradient_dtype, small.spec.master_dtype, settings);
+  for (std::int64_t step = 0; step < kSteps; ++step) o.out.loss_reference.push_back(one_device.step(step, planned.program.microbatches));
+  o.out.loss_sharded = shuffled.losses;
+  const ShardedRun timed = run_sharded(planned, durations, settings, Execution::as_timed);
+  const double in_shuffle = compare_runs(shuffled, one_device, o.out.loss_reference), as_timed = timed.stall.empty() ? compare_runs(timed, one_device, o.out.loss_reference) : 1;
+  o.out.max_relative_error = std::max({in_shuffle, as_timed, values.error});
+  o.check("losses and parameters over 3 optimizer steps equal one device's, in shuffled order", in_shuffle <= kValueTolerance, fmt::format("largest relative error {:.1e}", in_shuffle));
+  o.check("the same in exactly the order in which timing finished", as_timed <= kValueTolerance, fmt::format("largest relative error {:.1e}", as_timed));
+
+  const timing::StepTiming charged = timing::time_step(planned.program, job.cluster.chip, small.fabric, {});
+  o.out.bytes_executed = total_bytes(shuffled.tally);
+  o.out.bytes_charged = total_bytes(charged.tally);
+  o.out.flops_executed = shuffled.tally.executed_flops;
+  o.out.flops_charged = charged.tally.executed_flops;
+  o.out.peak_bytes_executed = shuffled.peak;
+  o.out.peak_bytes_charged = charged.tally.peak_bytes;
+  const std::string difference = tally_difference(shuffled.tally, shuffled.peak, charged.tally);
+  o.check("bytes sent, FLOPs and peak memory: executed = charged", difference.empty(),
+          difference.empty() ? fmt::format("{} bytes, {} FLOPs, {} bytes at the peak", o.out.bytes_executed, o.out.flops_executed, o.out.peak_bytes_executed) : difference);
+
+  const Finding collectives = check_collectives(full.program, seed);
+  o.check("every collective algorithm of the plan gives what its collective is defined to give", collectives.culprit.empty(),
+          collectives.culprit.empty() ? fmt::format("{} algorithms on up to 4 members of each axis", collectives.compared) : collectives.culprit);
+  return o.out;
+}
+
+}  // namespace tpusim::session
