@@ -61,9 +61,7 @@ double ReferenceModel::microbatch(std::int64_t step, std::int64_t index, bool ba
       run.set(data.value, initial_batch(type, data.kind, ids ? id_bound(program, data.value) : 0, step, index, settings_));
     }
     if (site > 0 && program.x_in.valid())
-      run.set(program.x_in, runs[static_cast<std::size_t>(site - 1)]
-                                .value(block(site - 1).x_out)
-                                .relabelled(program.value(program.x_in).type));
+      run.set(program.x_in, runs[static_cast<std::size_t>(site - 1)].value(block(site - 1).x_out));
     run.run(ir::Phase::forward, ir::Phase::forward);
     if (program.loss.valid()) loss += run.value(program.loss).at(0);
   }
@@ -71,9 +69,7 @@ double ReferenceModel::microbatch(std::int64_t step, std::int64_t index, bool ba
     const ir::Program& program = block(site);
     ReferenceRun& run = runs[static_cast<std::size_t>(site)];
     if (site + 1 < sites() && program.dx_out.valid())
-      run.set(program.dx_out, runs[static_cast<std::size_t>(site + 1)]
-                                  .value(block(site + 1).dx_in)
-                                  .relabelled(program.value(program.dx_out).type));
+      run.set(program.dx_out, runs[static_cast<std::size_t>(site + 1)].value(block(site + 1).dx_in));
     run.run(ir::Phase::recompute, ir::Phase::backward);
     for (const ir::Parameter& parameter : program.parameters)
       if (parameter.gradient.valid()) accumulate(parameter_key(parameter, site), run.value(parameter.gradient));
@@ -110,8 +106,8 @@ void ReferenceModel::update(std::int64_t step) {
     const ir::UpdateProgram u =
         ir::update_program(optimizer_, *slots.parameter, slots.type, gradient_dtype_, master_dtype_);
     ReferenceRun run(u.program);
-    run.set(u.parameter, parameters_.at(key).relabelled(u.program.value(u.parameter).type));
-    run.set(u.gradient, gradients_.at(key).relabelled(u.program.value(u.gradient).type));
+    run.set(u.parameter, parameters_.at(key));
+    run.set(u.gradient, gradients_.at(key));
     run.set(u.gscale, Tensor(u.program.value(u.gscale).type, {gscale_}));
     run.set(u.step, Tensor(u.program.value(u.step).type, {static_cast<double>(step + 1)}));
     for (std::size_t i = 0; i < u.slots.size(); ++i) run.set(u.slots[i], slots.values[i]);

@@ -15,7 +15,7 @@ namespace tpusim::numeric {
 class ReferenceRun {
  public:
   explicit ReferenceRun(const ir::Program& program);
-  // An input (a value without producer), or any value to be taken as given: its producer is then not run.
+  // An input (a value without producer; its place does not matter), or any value to be taken as given: its producer is then not run.
   void set(ir::ValueId id, Tensor value);
   // Runs all ops of these phases in order, skipping those whose results are given. InternalError when an operand is not known.
   void run(ir::Phase first, ir::Phase last);
