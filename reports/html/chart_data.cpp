@@ -26,10 +26,15 @@ Json parts_tree(const std::vector<Part>& parts) {
 
 Json communication_tree(const std::vector<result::Communication>& rows) {
   Json out = Json::array();
-  for (const result::Communication& c : rows)
-    out.push_back({{"name", c.collective + " " + joined(c.axes, "+")},
+  const auto name = [](const result::Communication& c) { return c.collective + " " + joined(c.axes, "+"); };
+  for (const result::Communication& c : rows) {
+    // The algorithm only where it tells two bars apart.
+    const auto alike =
+        std::count_if(rows.begin(), rows.end(), [&](const auto& other) { return name(other) == name(c); });
+    out.push_back({{"name", alike > 1 ? name(c) + ", " + c.algorithm : name(c)},
                    {"busy", number(c.busy.value())},
                    {"exposed", number(c.exposed.value())}});
+  }
   return out;
 }
 

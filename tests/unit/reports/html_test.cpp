@@ -99,6 +99,16 @@ TEST_CASE("the chart data of a small result is this document") {
     "label":[0],"code":[2],"layer":[3],"microbatch":[-1]}]}],"memory":{"class":0,"time":[100000000],"bytes":[77]}})"));
 }
 
+TEST_CASE("two bars of one collective over the same axes are told apart by their algorithm") {
+  result::Result r = samples::quickstart();
+  r.communication.push_back(r.communication[0]);
+  r.communication.back().algorithm = "line";
+  const Tree rows = Tree::parse(chart_data(r))["communication"];
+  CHECK(rows[0]["name"] == "all-gather fsdp, two axes, both directions");
+  CHECK(rows[1]["name"] == "reduce-scatter fsdp");
+  CHECK(rows[2]["name"] == "all-gather fsdp, line");
+}
+
 TEST_CASE("timeline data adds up to the window whatever the rounding") {
   const Tree timeline = Tree::parse(chart_data(samples::pipeline()))["timeline"];
   for (const Tree& device_class : timeline["classes"])
