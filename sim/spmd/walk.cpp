@@ -1,6 +1,9 @@
 // Rules 1 to 5 of the partitioner (partitioner.hpp; ARCHITECTURE.md states them), one op after the other.
 #include "sim/spmd/walk.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "sim/base/check.hpp"
 #include "sim/spmd/local_kind.hpp"
 #include "sim/spmd/local_writer.hpp"
@@ -22,11 +25,11 @@ bool is_reduced(FactorKind kind) {
   return kind == FactorKind::contracted || kind == FactorKind::sum || kind == FactorKind::max;
 }
 
-// Ops that only pass a tensor on: the same number of bytes come out, entry for entry.
-bool passes_entries_on(const ir::OpKind& kind) {
+// Ops that only pass a tensor on, entry for entry, and do not widen it.
+bool passes_entries_on(const ir::OpKind& kind, const ir::TensorType& operand, const ir::TensorType& result) {
   if (std::holds_alternative<ir::Rename>(kind)) return true;
   const ir::Map* map = std::get_if<ir::Map>(&kind);
-  if (map == nullptr) return false;
+  if (map == nullptr || ir::bytes_of(result.dtype) > ir::bytes_of(operand.dtype)) return false;
   return map->kind == ir::Elementwise::copy || map->kind == ir::Elementwise::cast ||
          map->kind == ir::Elementwise::neg || map->kind == ir::Elementwise::scale;
 }
@@ -54,8 +57,10 @@ class Walk {
  public:
   Walk(const ir::Program& global, const ShardingTables& tables, const Mesh& mesh, const UpdatePorts* update)
       : global_(global), tables_(tables), mesh_(mesh), update_(update), writer_(mesh, out_),
-        homes_(global.values.size()), roles_(global.values.size(), Role::inner) {
-    TPUSIM_CHECK(mesh.axes.size() <= 255, "a mesh has at most 255 axes");
+        homes_(global.values.size()), roles_(global.values.size(), Role::inner),
+        uses_(global.values.size(), 0) {
+    for (const ir::Op& op : global.ops)
+      for (const ir::ValueId v : op.operands) ++uses_[static_cast<std::size_t>(v.index)];
   }
   WalkResult run();
 
@@ -83,6 +88,7 @@ class Walk {
   void visit(ir::OpId id);
   MeshAxes may_pass(const ir::Op& op, const ir::ShardingRule& rule, std::size_t i);
   MeshAxes settle_partials(const ir::Op& op, const ir::ShardingRule& rule);
+  MeshAxes reduced_split(const ir::Op& op, const ir::Factor& factor);
   void split_reduced(const ir::Op& op, const ir::ShardingRule& rule, Decision& decision, MeshAxes& claimed);
   void split_parallel(const ir::Op& op, const ir::ShardingRule& rule, Decision& decision, const MeshAxes& claimed);
   PartitionSpec result_target(const ir::Op& op, const ir::ShardingRule& rule, std::size_t r);
@@ -100,6 +106,7 @@ class Walk {
   LocalWriter writer_;
   std::vector<Home> homes_;
   std::vector<Role> roles_;
+  std::vector<int> uses_;  // by global value: operands that name it
   Cause cause_;
   std::vector<ir::TensorType> operand_types_, result_types_;
 };
@@ -151,8 +158,12 @@ MeshAxes Walk::may_pass(const ir::Op& op, const ir::ShardingRule& rule, std::siz
   const ir::ValueId value = op.operands[i];
   const PartitionSpec& own = spec(value);
   if (i >= rule.linear.size() || !rule.linear[i] || own.partial_kind != ir::Reduction::sum) return {};
-  // The residual stream's spec is fixed by its place: partials of it are only summed, then reduced.
-  if (is_residual_stream(operand_types_[i]) && !passes_entries_on(op.kind)) return {};
+  // The residual stream's spec is fixed by its place: partials of it are only summed, then reduced. What has several users
+  // is reduced before the first, else each would need a reduction of its own.
+  if (is_residual_stream(operand_types_[i]) &&
+      (uses_[static_cast<std::size_t>(value.index)] > 1 ||
+       !passes_entries_on(op.kind, operand_types_[i], result_types_[0])))
+    return {};
   // A partial that is spread over more entries would cost more to reduce later.
   if (std::holds_alternative<ir::Map>(op.kind) && result_types_[0].shape.size() > operand_types_[i].shape.size())
     return {};
@@ -192,22 +203,38 @@ MeshAxes Walk::settle_partials(const ir::Op& op, const ir::ShardingRule& rule) {
   return passed;
 }
 
-// Rule 1: axes that all operands have on a reduced dim stay; the result is partial over them.
+// Axes of a reduced factor that stay split. All operands have the common prefix. In a plain sum an operand that is whole
+// beyond it is sliced for free to what the others have, unless the result wants those axes elsewhere; in a product the split
+// one is gathered (that is what ZeRO-3 is).
+MeshAxes Walk::reduced_split(const ir::Op& op, const ir::Factor& factor) {
+  MeshAxes shared, longest;
+  bool first = true, nested = true;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    if (factor.operand_dim[i] < 0) continue;
+    const MeshAxes& own = spec(op.operands[i]).dims[static_cast<std::size_t>(factor.operand_dim[i])];
+    const std::size_t same = first ? own.size() : common_prefix(longest, own);
+    nested = nested && (first || same == std::min(longest.size(), own.size()));
+    shared = first ? own : first_of(shared, common_prefix(shared, own));
+    if (first || own.size() > longest.size()) longest = own;
+    first = false;
+  }
+  if (factor.kind != FactorKind::sum || !nested) return shared;
+  MeshAxes wanted_elsewhere;
+  for (const ir::ValueId r : op.results)
+    for (const MeshAxes& list : home(r).wanted.dims) unite(wanted_elsewhere, list);
+  for (std::size_t i = shared.size(); i < longest.size() && !wanted_elsewhere.contains(longest[i]); ++i)
+    shared.push_back(longest[i]);
+  return shared;
+}
+
+// Rule 1: they stay, whatever the result wants; the result is partial over them.
 void Walk::split_reduced(const ir::Op& op, const ir::ShardingRule& rule, Decision& decision, MeshAxes& claimed) {
   for (std::size_t f = 0; f < rule.factors.size(); ++f) {
     const ir::Factor& factor = rule.factors[f];
     bool in_result = false;
     for (const std::int8_t d : factor.result_dim) in_result = in_result || d >= 0;
     if (!is_reduced(factor.kind) || in_result) continue;
-    MeshAxes shared;
-    bool first = true;
-    for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      if (factor.operand_dim[i] < 0) continue;
-      const MeshAxes& own = spec(op.operands[i]).dims[static_cast<std::size_t>(factor.operand_dim[i])];
-      shared = first ? own : first_of(shared, common_prefix(shared, own));
-      first = false;
-    }
-    decision.split[f] = without(shared, claimed);
+    decision.split[f] = without(reduced_split(op, factor), claimed);
     unite(claimed, decision.split[f]);
   }
 }

@@ -49,6 +49,8 @@ Case random_case(Random& random) {
   s.gated = random.below(2) == 0;
   s.parallel_block = random.below(2) == 0;
   s.learned_positions = random.below(2) == 0;
+  s.layer_norm = random.below(2) == 0;
+  s.bias = random.below(2) == 0;
   s.attention = random.below(2) == 0 ? ir::AttentionKind::flash : ir::AttentionKind::unfused;
   s.compute = ir::DType::f64;
   c.zero_stage = static_cast<int>(random.below(4));

@@ -56,6 +56,11 @@ TEST_CASE("Tensor parallelism costs a layer two all-reduces forward and two back
   LayerShape unfused = s;
   unfused.attention = ir::AttentionKind::unfused;
   CHECK(lines(found_in(differentiated(layer_block(unfused)), mesh, 0, false)) == expected);
+  // The gradients of a norm's bias need the reduced value too, in f32; they take the one reduction in bf16.
+  LayerShape biased = s;
+  biased.layer_norm = true;
+  biased.bias = true;
+  CHECK(lines(found_in(differentiated(layer_block(biased)), mesh, 0, false)) == expected);
 }
 
 TEST_CASE("Parallel attention and MLP need half as many all-reduces") {
@@ -242,6 +247,20 @@ TEST_CASE("Learned positions: their table's gradient passes the batch's partial 
   const Partitioned p = checked(differentiated(embedding_block(s)), tables_for(mesh, 0, false), mesh);
   CHECK(lines(collectives(p, mesh)) == "");
   CHECK(gradient_spec(p, "positions", mesh) == "[position, embed] partial sum over data,fsdp");
+}
+
+TEST_CASE("Under sequence parallelism the positions' gradient is summed where the tokens lie, the vocab's is gathered for") {
+  const Mesh mesh{{kTensor4}};
+  LayerShape s;
+  s.learned_positions = true;
+  const Partitioned p = checked(differentiated(embedding_block(s)), tables_for(mesh, 0, true), mesh);
+  // Every device holds a part of the vocab, so it needs all tokens' gradients (4096 / 4 here and three times that from
+  // others); rows of positions are whole on every device, so each adds its own tokens' and the sum is partial.
+  CHECK(lines(collectives(p, mesh)) ==
+        "forward RS tensor seq embedded bf16 4096\n"
+        "backward AG tensor seq embedded f32 1024\n");
+  CHECK(gradient_spec(p, "positions", mesh) == "[position, embed] partial sum over tensor");
+  CHECK(gradient_spec(p, "embedding", mesh) == "[vocab: tensor, embed]");
 }
 
 TEST_CASE("Ops that depend on global positions are told how their dims are split") {

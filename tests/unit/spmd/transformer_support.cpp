@@ -51,26 +51,36 @@ struct Writer {
     program.x_in = b.input(type(shape.compute, {kBatch, kSeq, kEmbed}, Place::residual), "x_in");
     return program.x_in;
   }
-  ValueId norm(ValueId x, const char* name) {
+  ValueId norm(ValueId x, const char* name, const char* bias_name) {
+    if (shape.layer_norm)
+      return ir::layer_norm(b, x, parameter(name, {kEmbed}), parameter(bias_name, {kEmbed}), kEmbed, 1e-5,
+                            Place::residual);
     return ir::rms_norm(b, x, parameter(name, {kEmbed}), kEmbed, 1e-5, Place::residual);
   }
   ValueId project(ValueId x, const char* name, const ir::DimNames& weight, const ir::DimNames& result,
                   const char* label, Place place) {
     return b.dot(x, parameter(name, weight), result, shape.compute, {label, place});
   }
+  ValueId project(ValueId x, const char* name, const ir::DimNames& weight, const ir::DimNames& result,
+                  const char* label, Place place, const char* bias_name, const ir::DimNames& bias) {
+    const ValueId y = project(x, name, weight, result, label, place);
+    if (!shape.bias) return y;
+    return b.map(ir::Elementwise::add, y, parameter(bias_name, bias), {label, place});
+  }
   ValueId attention(ValueId y) {
     const ir::DimNames kv = {kBatch, kSeq, kKv, kHead};
     const ir::Rope rope{kSeq, kHead, 10000, false, {}};
     ValueId q = project(y, "wq", {kEmbed, kKv, kGroup, kHead}, {kBatch, kSeq, kKv, kGroup, kHead}, "q",
-                        Place::attention);
-    ValueId k = project(y, "wk", {kEmbed, kKv, kHead}, kv, "k", Place::attention);
-    ValueId v = project(y, "wv", {kEmbed, kKv, kHead}, kv, "v", Place::attention);
+                        Place::attention, "bq", {kKv, kGroup, kHead});
+    ValueId k = project(y, "wk", {kEmbed, kKv, kHead}, kv, "k", Place::attention, "bk", {kKv, kHead});
+    ValueId v = project(y, "wv", {kEmbed, kKv, kHead}, kv, "v", Place::attention, "bv", {kKv, kHead});
     q = b.add(rope, {q}, shape.compute, {"q", Place::attention})[0];
     k = b.add(rope, {k}, shape.compute, {"k", Place::attention})[0];
     k = b.add(ir::Rename{kSeq, kKeySeq}, {k}, shape.compute, {"k", Place::attention})[0];
     v = b.add(ir::Rename{kSeq, kKeySeq}, {v}, shape.compute, {"v", Place::attention})[0];
     const ValueId o = ir::attention(b, q, k, v, {shape.attention, true, 8});
-    return project(o, "wo", {kKv, kGroup, kHead, kEmbed}, {kBatch, kSeq, kEmbed}, "attention_proj", Place::residual);
+    return project(o, "wo", {kKv, kGroup, kHead, kEmbed}, {kBatch, kSeq, kEmbed}, "attention_proj", Place::residual,
+                   "bo", {kEmbed});
   }
   ValueId mlp(ValueId y) {
     const ir::DimNames inner = {kBatch, kSeq, kMlp};
@@ -80,10 +90,11 @@ struct Writer {
       const ValueId up = project(y, "w_in", {kEmbed, kMlp}, inner, "up", Place::mlp);
       hidden = ir::activate(b, ir::Activation::silu, gate, up, Place::mlp);
     } else {
-      const ValueId up = project(y, "w_in", {kEmbed, kMlp}, inner, "up", Place::mlp);
+      const ValueId up = project(y, "w_in", {kEmbed, kMlp}, inner, "up", Place::mlp, "b_in", {kMlp});
       hidden = ir::activate(b, ir::Activation::gelu, up, ValueId(), Place::mlp);
     }
-    return project(hidden, "w_out", {kMlp, kEmbed}, {kBatch, kSeq, kEmbed}, "mlp_out", Place::residual);
+    return project(hidden, "w_out", {kMlp, kEmbed}, {kBatch, kSeq, kEmbed}, "mlp_out", Place::residual, "b_out",
+                   {kEmbed});
   }
   ValueId plus(ValueId x, ValueId y, const char* label) {
     return b.map(ir::Elementwise::add, x, y, {label, Place::residual});
@@ -117,14 +128,14 @@ ir::Program embedding_block(const LayerShape& shape) {
 ir::Program layer_block(const LayerShape& shape) {
   Writer w("layer", shape);
   const ValueId x = w.x_in();
-  const ValueId y = w.norm(x, "attention_norm");
+  const ValueId y = w.norm(x, "attention_norm", "attention_norm_bias");
   const ValueId attended = w.attention(y);
   if (shape.parallel_block) {
     w.program.x_out = w.plus(x, w.plus(attended, w.mlp(y), "branches"), "x_out");
     return w.program;
   }
   const ValueId middle = w.plus(x, attended, "x_mid");
-  w.program.x_out = w.plus(middle, w.mlp(w.norm(middle, "mlp_norm")), "x_out");
+  w.program.x_out = w.plus(middle, w.mlp(w.norm(middle, "mlp_norm", "mlp_norm_bias")), "x_out");
   return w.program;
 }
 
@@ -133,7 +144,7 @@ ir::Program head_block(const LayerShape& shape) {
   const ValueId x = w.x_in();
   const ValueId targets = w.b.input(w.type(ir::DType::i32, {kBatch, kSeq}), "targets");
   w.program.data.push_back({targets, ir::DataKind::targets});
-  const ValueId y = w.norm(x, "final_norm");
+  const ValueId y = w.norm(x, "final_norm", "final_norm_bias");
   const ValueId logits =
       w.project(y, "unembedding", {kEmbed, kVocab}, {kBatch, kSeq, kVocab}, "logits", Place::logits);
   w.program.loss = ir::cross_entropy_from_logits(w.b, logits, targets, kVocab,

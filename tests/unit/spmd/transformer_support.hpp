@@ -15,6 +15,8 @@ struct LayerShape {
   bool gated = false;
   bool parallel_block = false;
   bool learned_positions = false;
+  bool layer_norm = false;  // with a bias; else rms
+  bool bias = false;        // on every projection
   ir::AttentionKind attention = ir::AttentionKind::flash;
   ir::DType compute = ir::DType::bf16;
 };
