@@ -46,14 +46,14 @@ Inferred infer_op(const Map& map, const InferArgs& args) {
 Inferred infer_op(const Reduce& reduce, const InferArgs& args) {
   if (args.operands.size() != 1) return failed(fmt::format("reduce.c1: one operand, found {}", args.operands.size()));
   const TensorType& x = args.operands[0];
-  if (!is_float(x.dtype)) return failed("reduce.c2: a floating-point operand");
+  if (!is_float(x.dtype) || !is_float(args.dtype)) return failed("reduce.c2: a floating-point operand and result");
   for (const DimName name : reduce.dims)
     if (find_dim(x.shape, name) < 0) return lacks("reduce.c3", name);
   if (reduce.dims.empty()) return failed("reduce.c4: at least one dim");
   Shape shape;
   for (const Dim& d : x.shape)
     if (!reduce.dims.contains(d.name)) shape.push_back(d);
-  return one_result(x.dtype, shape);
+  return one_result(args.dtype, shape);
 }
 
 Inferred infer_op(const Rename& rename, const InferArgs& args) {

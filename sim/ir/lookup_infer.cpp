@@ -27,7 +27,8 @@ Inferred infer_op(const LookupGrad& lookup, const InferArgs& args) {
     return failed(fmt::format("lookup_grad.c1: two operands, found {}", args.operands.size()));
   const TensorType& ids = args.operands[0];
   const TensorType& dy = args.operands[1];
-  if (!is_float(dy.dtype) || ids.dtype != DType::i32) return failed("lookup_grad.c2: i32 ids and a floating-point dy");
+  if (!is_float(dy.dtype) || !is_float(args.dtype) || ids.dtype != DType::i32)
+    return failed("lookup_grad.c2: i32 ids, a floating-point dy and result");
   for (const Dim& d : ids.shape) {
     const int i = find_dim(dy.shape, d.name);
     if (i < 0 || !(dy.shape[static_cast<std::size_t>(i)] == d))
@@ -36,7 +37,7 @@ Inferred infer_op(const LookupGrad& lookup, const InferArgs& args) {
   Shape shape = {lookup.rows};
   for (const Dim& d : dy.shape)
     if (find_dim(ids.shape, d.name) < 0) shape.push_back(d);
-  return one_result(dy.dtype, shape);
+  return one_result(args.dtype, shape);
 }
 
 Inferred infer_op(const Pick& pick, const InferArgs& args) {

@@ -3,16 +3,14 @@
 
 namespace tpusim::ir {
 
-// The rows of one id are summed in the gradient's dtype, so dy is brought to it first.
+// The rows of one id are summed in the gradient's dtype.
 Gradients vjp_op(const Lookup& lookup, const VjpArgs& args) {
   Builder& b = args.builder();
   const Value table = args.operand(0);
   const Builder::As as_dy = gradient_as(args.result(0));
-  ValueId dy = spread(b, args.dy[0], args.result(0).type.shape, as_dy);
-  const DType wanted = gradient_dtype(table, args.context);
-  if (b.type(dy).dtype != wanted) dy = b.cast(dy, wanted, as_dy);
+  const ValueId dy = spread(b, args.dy[0], args.result(0).type.shape, as_dy);
   const Dim rows = table.type.shape[static_cast<std::size_t>(find_dim(table.type.shape, lookup.rows))];
-  return {b.add(LookupGrad{rows, {}}, {args.x(1), dy}, wanted, gradient_as(table))[0], ValueId()};
+  return {b.add(LookupGrad{rows, {}}, {args.x(1), dy}, gradient_dtype(table, args.context), gradient_as(table))[0], ValueId()};
 }
 
 Gradients vjp_op(const Pick& pick, const VjpArgs& args) {

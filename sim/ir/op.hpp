@@ -42,7 +42,7 @@ struct Map {
 };
 
 enum class Reduction : std::uint8_t { sum, max };
-// x -> x without `dims`. Padded entries: 0 by the padding rule (sum); for max they must have been masked before.
+// x -> x without `dims`, in the op's own dtype (a sum of bf16 entries can come out in f32). Padded entries: 0 by the padding rule (sum); for max they must have been masked before.
 struct Reduce {
   Reduction kind = Reduction::sum;
   DimNames dims;
@@ -87,7 +87,7 @@ struct Lookup {
   MeshAxes axes;
   bool operator==(const Lookup&) const = default;
 };
-// (ids [..], dy [.., embed]) -> [rows, embed]: scatter-add of dy.
+// (ids [..], dy [.., embed]) -> [rows, embed]: scatter-add of dy, in the op's own dtype.
 struct LookupGrad {
   Dim rows;  // of the result
   MeshAxes axes;

@@ -17,7 +17,7 @@ struct Inferred {
   InlineVector<TensorType, 4> results;
   std::string error;  // "" or what rule is broken, beginning with its number ("dot.c2: ...")
 };
-// `dtype`: result dtype of dot, cast, fill; other ops take their operand's. `like`: the result's shape for fill; the names
+// `dtype`: result dtype of dot, cast, fill, reduce, lookup_grad; other ops take their operand's. `like`: the result's shape for fill; the names
 // and order of the result's dims for dot (sizes come from the operands); the result's shape for collectives and slices (the
 // ir does not know the mesh: they are checked, not inferred). Places of results are none.
 Inferred infer(const OpKind& kind, const std::vector<TensorType>& operands, DType dtype, const Shape& like);

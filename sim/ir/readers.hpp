@@ -106,7 +106,7 @@ Builder::As gradient_as(const Value& value);
 DType gradient_dtype(const Value& value, const VjpContext& context);
 // dy with exactly the dims of `shape`, in its order: spread along the missing ones.
 ValueId spread(Builder& builder, ValueId dy, const Shape& shape, Builder::As as);
-// dy summed over the dims that `value` lacks and brought to its gradient's dtype: in f32 where that is wider.
+// dy summed over the dims that `value` lacks, in its gradient's dtype.
 ValueId fold_to(const VjpArgs& args, ValueId dy, const Value& value, const Shape& result_shape);
 // a * b with the dims in the order of the operand that has more of them.
 ValueId product(Builder& builder, ValueId a, ValueId b, Builder::As as);

@@ -9,6 +9,8 @@ Gradients vjp_op(const Reduce& reduce, const VjpArgs& args) {
   if (reduce.kind == Reduction::max) return {ValueId()};
   const Value x = args.operand(0);
   ValueId dx = args.dy[0];
+  const DType wanted = gradient_dtype(x, args.context);
+  if (args.builder().type(dx).dtype != wanted) dx = args.builder().cast(dx, wanted, gradient_as(x));
   for (const Dim& d : x.type.shape) {
     if (d.size == d.valid || !reduce.dims.contains(d.name)) continue;
     const Builder::As as = gradient_as(x);

@@ -48,13 +48,10 @@ ValueId fold_to(const VjpArgs& args, ValueId dy, const Value& value, const Shape
     else
       times *= static_cast<double>(d.valid);  // dy is the same along d
   }
-  const Builder::As part{as.label, builder.type(dy).place, Table::activations};
-  // A gradient of a parameter is accumulated in the wider of the two types.
-  if (bytes_of(wanted) > bytes_of(builder.type(dy).dtype)) dy = builder.cast(dy, wanted, part);
-  const bool narrow = builder.type(dy).dtype != wanted;
-  if (times != 1) dy = builder.map(Elementwise::scale, dy, part, times);
-  if (!summed.empty()) dy = builder.reduce(Reduction::sum, dy, summed, narrow ? part : as);
-  if (narrow) dy = builder.cast(dy, wanted, as);
+  if (times != 1) dy = builder.map(Elementwise::scale, dy, {as.label, builder.type(dy).place}, times);
+  // The sum comes out in the gradient's dtype: nothing is rounded or widened before it.
+  if (!summed.empty()) dy = builder.add(Reduce{Reduction::sum, summed}, {dy}, wanted, as)[0];
+  if (builder.type(dy).dtype != wanted) dy = builder.cast(dy, wanted, as);
   if (as.table == Table::gradients) {
     dy = spread(builder, dy, value.type.shape, as);
     if (builder.program().value(dy).table != Table::gradients) dy = builder.map(Elementwise::copy, dy, as);

@@ -54,6 +54,7 @@ TEST_CASE("an elementwise op has the union of its operands' dims") {
 
 TEST_CASE("reduce drops dims, rename renames one, masks and rope keep all") {
   CHECK(inferred(Reduce{Reduction::sum, {kEmbed, kBatch}}, {f32(kX)}) == "f32[seq 3]");
+  CHECK(inferred(Reduce{Reduction::sum, {kEmbed}}, {bf16(kX)}, DType::f32) == "f32[batch 2, seq 3]");
   CHECK(inferred(Rename{kSeq, kKeySeq}, {f32(kX)}) == "f32[batch 2, key_seq 3, embed 8 of valid 6]");
   CHECK(inferred(MaskPadding{kEmbed, 0, {}}, {f32(kX)}) == "f32[batch 2, seq 3, embed 8 of valid 6]");
   CHECK(inferred(MaskCausal{kSeq, kEmbed, 0, {}, {}}, {f32(kX)}) == "f32[batch 2, seq 3, embed 8 of valid 6]");
