@@ -35,13 +35,13 @@ namespace {
 struct Assignment {
   PartitionSpec spec;
   MeshAxes used;
-  std::array<bool, ir::kMaxRank> decided{};
+  std::array<const Rule*, ir::kMaxRank> decided{};  // by dim: the rule that spoke of it first
 };
 
 void apply(const Rule& rule, const ir::Shape& shape, const Mesh& mesh, Assignment& out) {
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d].name.axis != rule.axis || out.decided[d]) continue;
-    out.decided[d] = true;
+    if (shape[d].name.axis != rule.axis || out.decided[d] != nullptr) continue;
+    out.decided[d] = &rule;
     std::int64_t parts = 1;
     for (const std::uint8_t axis : rule.mesh_axes) {
       const std::int64_t size = mesh.axes[axis].size;
@@ -53,9 +53,7 @@ void apply(const Rule& rule, const ir::Shape& shape, const Mesh& mesh, Assignmen
   }
 }
 
-}  // namespace
-
-PartitionSpec wanted_spec(const ShardingTables& tables, ir::Table table, const ir::TensorType& type, const Mesh& mesh) {
+Assignment assign(const ShardingTables& tables, ir::Table table, const ir::TensorType& type, const Mesh& mesh) {
   Assignment out;
   for (std::size_t d = 0; d < type.shape.size(); ++d) out.spec.dims.push_back({});
   const std::vector<Rule>& rules = tables.of(table);
@@ -64,7 +62,38 @@ PartitionSpec wanted_spec(const ShardingTables& tables, ir::Table table, const i
       if (rule.place == type.place) apply(rule, type.shape, mesh, out);
   for (const Rule& rule : rules)
     if (rule.place == ir::Place::none) apply(rule, type.shape, mesh, out);
-  return out.spec;
+  return out;
+}
+
+// Why a rule's axis does not split dim d.
+std::string refusal(const Assignment& a, const ir::Shape& shape, std::size_t d, std::uint8_t axis, const Mesh& mesh) {
+  for (std::size_t e = 0; e < shape.size(); ++e)
+    if (e != d && a.spec.dims[e].contains(axis)) return "it splits " + ir::to_string(shape[e].name);
+  const std::int64_t size = mesh.axes[axis].size;
+  if (size == 1) return "it has one device";
+  return std::to_string(shape[d].size / mesh.size(a.spec.dims[d])) + " is no multiple of " + std::to_string(size);
+}
+
+}  // namespace
+
+PartitionSpec wanted_spec(const ShardingTables& tables, ir::Table table, const ir::TensorType& type, const Mesh& mesh) {
+  return assign(tables, table, type, mesh).spec;
+}
+
+std::string explain_wanted(const ShardingTables& tables, ir::Table table, const ir::TensorType& type,
+                           const Mesh& mesh) {
+  const Assignment a = assign(tables, table, type, mesh);
+  std::string text;
+  for (std::size_t d = 0; d < type.shape.size(); ++d) {
+    if (a.decided[d] == nullptr) continue;
+    const MeshAxes& split = a.spec.dims[d];
+    text += ir::to_string(type.shape[d].name) + ": " + (split.empty() ? "whole" : mesh.to_string(split)) + " (" +
+            a.decided[d]->origin + ")";
+    for (const std::uint8_t axis : a.decided[d]->mesh_axes)
+      if (!split.contains(axis)) text += "; not " + mesh.axes[axis].name + ": " + refusal(a, type.shape, d, axis, mesh);
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace tpusim::spmd

@@ -33,4 +33,8 @@ struct ShardingTables {
 // (padded) size; a mesh axis splits at most one dim. Sub-axes of one parent are tried major first.
 PartitionSpec wanted_spec(const ShardingTables& tables, ir::Table table, const ir::TensorType& type, const Mesh& mesh);
 
+// The same in words, a line per dim that a rule speaks of, with what the rule could not have and why:
+//   "embed: fsdp (strategy fsdp)", "vocab: tensor (by hand); not fsdp: it splits embed; not data: 7 is no multiple of 2".
+std::string explain_wanted(const ShardingTables& tables, ir::Table table, const ir::TensorType& type, const Mesh& mesh);
+
 }  // namespace tpusim::spmd

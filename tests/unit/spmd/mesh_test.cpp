@@ -80,6 +80,15 @@ TEST_CASE("Axes of a rule are taken as far as their product divides the dim") {
   CHECK(wanted({all}, type_of({{Axis::mlp, 5}})) == "[mlp]");
 }
 
+TEST_CASE("What a rule could not have is explained") {
+  ShardingTables tables;
+  tables.parameters = {{Axis::embed, Place::none, {0}, "strategy fsdp"}, {Axis::vocab, Place::none, {1, 0, 2}, "by hand"}};
+  const ir::TensorType type = type_of({{Axis::vocab, 9}, {Axis::embed, 4}, {Axis::mlp, 4}});
+  CHECK(explain_wanted(tables, Table::parameters, type, kMesh) ==
+        "vocab: tensor.0 (by hand); not data: it splits embed; not tensor.1: 3 is no multiple of 2\n"
+        "embed: data (strategy fsdp)\n");
+}
+
 TEST_CASE("The first of two dims of one logical axis takes the mesh axes") {
   ir::TensorType scores = type_of({{Axis::seq, 12}});
   scores.shape.push_back({{Axis::seq, 1}, 12, 12});

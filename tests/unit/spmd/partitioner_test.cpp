@@ -258,7 +258,7 @@ TEST_CASE("Under sequence parallelism the positions' gradient is summed where th
   // others); rows of positions are whole on every device, so each adds its own tokens' and the sum is partial.
   CHECK(lines(collectives(p, mesh)) ==
         "forward RS tensor seq embedded bf16 4096\n"
-        "backward AG tensor seq embedded f32 1024\n");
+        "backward AG tensor seq dx_out bf16 1024\n");
   CHECK(gradient_spec(p, "positions", mesh) == "[position, embed] partial sum over tensor");
   CHECK(gradient_spec(p, "embedding", mesh) == "[vocab: tensor, embed]");
 }
