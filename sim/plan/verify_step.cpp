@@ -24,7 +24,7 @@
 namespace tpusim::plan {
 namespace {
 
-constexpr std::int64_t kPlayedCalls = 20000;
+constexpr std::int64_t kPlayedCalls = 4096;
 constexpr std::size_t kMostFaults = 50;
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }

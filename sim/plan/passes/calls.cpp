@@ -23,6 +23,7 @@ class Calls {
   std::int32_t add_kind(const CallKind& kind);
   std::int32_t permute(std::int32_t from, std::int32_t to, const BufferRef& buffer, const BufferRef& target);
   void add_transfers(const CallKind& kind, std::vector<Node>& nodes);
+  std::int32_t add_edge_kind(const CallKind& kind);
   void expand(std::int32_t stage);
   void expand_unit(std::int32_t stage, const Unit& unit, bool first, bool last, std::vector<Call>& calls);
   void expand_update(std::int32_t stage, std::vector<Call>& calls);
@@ -103,6 +104,29 @@ std::int32_t Calls::add_kind(const CallKind& kind) {
   return static_cast<std::int32_t>(l_.out.call_kinds.size()) - 1;
 }
 
+// The same call at the edge of another stage differs in its transfers alone.
+std::int32_t Calls::add_edge_kind(const CallKind& kind) {
+  for (std::size_t k = 0; k < l_.out.call_kinds.size(); ++k) {
+    CallKind other = l_.out.call_kinds[k];
+    if (other.stage < 0) continue;
+    other.stage = kind.stage;
+    if (!(other == kind)) continue;
+    const std::int32_t moved = kind.stage - l_.out.call_kinds[k].stage, ahead = kind.phase == ir::Phase::forward ? 1 : -1;
+    Parts parts = parts_[k];
+    for (std::vector<Node>* part : {&parts.prefetch, &parts.main, &parts.deferred})
+      for (Node& node : *part) {
+        if (node.kind != InstrKind::send && node.kind != InstrKind::receive) continue;
+        const Permute p = l_.out.permutes[at(node.body)];
+        node.body = permute(p.from_stage + moved, p.to_stage + moved, p.buffer, p.target);
+        TPUSIM_CHECK(l_.out.permutes[at(node.body)].to_stage - l_.out.permutes[at(node.body)].from_stage == ahead, "a transfer in the wrong direction");
+      }
+    parts_.push_back(std::move(parts));
+    l_.out.call_kinds.push_back(kind);
+    return static_cast<std::int32_t>(l_.out.call_kinds.size()) - 1;
+  }
+  return add_kind(kind);
+}
+
 std::int32_t Calls::kind_of(std::int64_t site, std::int32_t variant) {
   std::int32_t& known = by_site_[at(site) * kVariants + at(variant)];
   if (known >= 0) return known;
@@ -123,7 +147,7 @@ std::int32_t Calls::kind_of(std::int64_t site, std::int32_t variant) {
     kind.stage_edge = static_cast<std::int8_t>((receives ? 1 : 0) + (sends ? 2 : 0));
     if (kind.stage_edge != 0) kind.stage = s.stage;
   }
-  if (kind.stage_edge != 0) return known = add_kind(kind);
+  if (kind.stage_edge != 0) return known = add_edge_kind(kind);
   std::int32_t& shared = by_block_[at(s.block) * kVariants + at(variant)];
   if (shared < 0) shared = add_kind(kind);
   return known = shared;

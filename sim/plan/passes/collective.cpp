@@ -58,12 +58,20 @@ Node collective_node(Lowering& l, std::int32_t program_index, const std::vector<
     if (binding.in_place[at(to.index)] == 0 && !l.out.buffers[at(c.writes.back().second.buffer.index)].persistent)
       node.births.push_back(c.writes.back().second);
   }
+  std::int32_t& known = l.made_first[at(program_index)][at(ops[0].index)];
+  if (known >= 0) {
+    const Collective& other = l.out.collectives[at(known)];
+    if (other.ops == c.ops && other.reads == c.reads && other.writes == c.writes) {
+      node.body = known;
+      return node;
+    }
+  }
   key.elements = c.elements;
   key.axes = c.mesh_axes;
   c.plan = plan_for(l, key);
   c.resources = l.plan_resources[at(c.plan)];
   c.label = program.value(program.op(ops[0]).operands[0]).label;
-  node.body = static_cast<std::int32_t>(l.out.collectives.size());
+  node.body = known = static_cast<std::int32_t>(l.out.collectives.size());
   l.out.collectives.push_back(std::move(c));
   return node;
 }

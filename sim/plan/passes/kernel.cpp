@@ -91,13 +91,9 @@ Node kernel_node(Lowering& l, std::int32_t program_index, const std::vector<ir::
     }
     for (ir::ValueId v : op.results) made.push_back(v);
   }
-  if (!ops.empty()) {
-    const ir::Op& last = program.op(ops.back());
-    kernel.compute_dtype = program.value(last.results[0]).type.dtype;
-    kernel.label = program.value(last.results[0]).label;
-  }
-  for (ir::OpId id : ops) add_cost(l, program_index, program.op(id), kernel);
-
+  const ir::Value& last = program.value(program.op(ops.back()).results[0]);
+  kernel.compute_dtype = last.type.dtype;
+  kernel.label = last.label;
   Node node;
   node.kind = InstrKind::kernel;
   for (const Reading& r : readings) {
@@ -114,7 +110,17 @@ Node kernel_node(Lowering& l, std::int32_t program_index, const std::vector<ir::
     node.writes.push_back(ref);
     if (binding.in_place[at(v.index)] == 0 && !l.out.buffers[at(ref.buffer.index)].persistent) node.births.push_back(ref);
   }
-  node.body = static_cast<std::int32_t>(l.out.kernels.size());
+  // The first and the later microbatches' backward calls have most kernels in common.
+  std::int32_t& known = l.made_first[at(program_index)][at(ops[0].index)];
+  if (known >= 0) {
+    const Kernel& other = l.out.kernels[at(known)];
+    if (other.ops == kernel.ops && other.reads == kernel.reads && other.writes == kernel.writes) {
+      node.body = known;
+      return node;
+    }
+  }
+  for (ir::OpId id : ops) add_cost(l, program_index, program.op(id), kernel);
+  node.body = known = static_cast<std::int32_t>(l.out.kernels.size());
   l.out.kernels.push_back(std::move(kernel));
   return node;
 }

@@ -13,7 +13,7 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 class Lifetimes {
  public:
-  Lifetimes(const Lowering& l, const CallKind& kind, Parts& parts) : l_(l), kind_(kind), parts_(parts) {
+  Lifetimes(const Lowering& l, const CallKind& kind, Parts& parts) : l_(l), kind_(kind), parts_(parts), use_of_(l.out.buffers.size() * 3, -1) {
     for (std::vector<Node>* part : {&parts.prefetch, &parts.main, &parts.deferred})
       for (Node& node : *part) all_.push_back(&node);
   }
@@ -35,6 +35,7 @@ class Lifetimes {
   Parts& parts_;
   std::vector<Node*> all_;
   std::vector<Use> uses_;
+  std::vector<std::int32_t> use_of_;  // by buffer and site: index into uses_, or -1
 };
 
 // Whether an instance that this call uses lives no longer than the call (for x_in see place_x_in).
@@ -67,12 +68,14 @@ std::int32_t Lifetimes::holder(std::size_t n) const {
 }
 
 void Lifetimes::use(const BufferRef& ref, std::int32_t position) {
-  for (Use& u : uses_)
-    if (u.ref == ref) {
-      u.last = u.last < 0 || position < 0 ? -1 : std::max(u.last, position);
-      return;
-    }
-  uses_.push_back({ref, position});
+  std::int32_t& known = use_of_[at(ref.buffer.index) * 3 + at(ref.site_delta + 1)];
+  if (known < 0) {
+    known = static_cast<std::int32_t>(uses_.size());
+    uses_.push_back({ref, position});
+    return;
+  }
+  Use& u = uses_[at(known)];
+  u.last = u.last < 0 || position < 0 ? -1 : std::max(u.last, position);
 }
 
 void Lifetimes::collect() {

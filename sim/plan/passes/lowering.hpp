@@ -111,6 +111,7 @@ struct Lowering {
   std::vector<std::vector<UpdatePorts>> ports;  // by block, parallel to BlockPlan::parameters
   std::vector<std::vector<std::int32_t>> sites_of_block;
   ClipPlan clip;
+  std::vector<std::vector<std::int32_t>> made_first;  // by program and op: the newest kernel or collective whose first op it is, or -1
   std::vector<PlanKey> plan_keys;          // by plan
   std::vector<std::vector<std::int32_t>> plan_resources;
 

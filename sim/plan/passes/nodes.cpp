@@ -41,14 +41,26 @@ class FirstGradients {
   std::vector<Change> changed_;
 };
 
-std::vector<Node> backward_nodes(Lowering& l, BlockPlan& block, bool first) {
-  std::vector<ir::OpId> ops = block.backward_ops;
-  std::vector<std::uint8_t> accumulates(l.program(block.program).ops.size());
+// Backward ops with the additions to accumulators, each right behind the op that makes its gradient.
+std::vector<ir::OpId> backward_ops(const Lowering& l, const BlockPlan& block, bool first, std::vector<std::uint8_t>& accumulates) {
+  std::vector<ir::OpId> follows(l.program(block.program).ops.size());
+  accumulates.assign(follows.size(), 0);
   for (const ParameterUse& use : block.parameters)
     if (!first || !use.writes_first) {
-      ops.push_back(use.accumulate);
+      follows[at(use.produced_at)] = use.accumulate;
       accumulates[at(use.accumulate.index)] = 1;
     }
+  std::vector<ir::OpId> ops;
+  for (ir::OpId op : block.backward_ops) {
+    ops.push_back(op);
+    if (follows[at(op.index)].valid()) ops.push_back(follows[at(op.index)]);
+  }
+  return ops;
+}
+
+std::vector<Node> backward_nodes(Lowering& l, BlockPlan& block, bool first) {
+  std::vector<std::uint8_t> accumulates;
+  const std::vector<ir::OpId> ops = backward_ops(l, block, first, accumulates);
   const FirstGradients bound(l, block, first);
   std::vector<Node> nodes = nodes_of(l, block.program, ops);
   for (Node& node : nodes) {
@@ -226,6 +238,7 @@ std::vector<Node> nodes_of(Lowering& l, std::int32_t program_index, const std::v
 }
 
 void make_nodes(Lowering& l) {
+  for (const spmd::Partitioned& p : l.out.programs) l.made_first.emplace_back(p.local.ops.size(), -1);
   for (BlockPlan& block : l.blocks) {
     block.forward = nodes_of(l, block.program, block.forward_ops);
     block.backward[0] = backward_nodes(l, block, false);

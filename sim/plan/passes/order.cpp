@@ -82,11 +82,11 @@ class Scheduler {
 
 void Scheduler::set_apart() {
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
-    const Node& node = nodes_[n];
+    const Node& node = nodes_[n];  // its flags stay when it is moved to its part
     const bool receive = node.kind == InstrKind::receive;
     if (receive || (node.prefetch && options_.prefetch > 0)) {
       apart_[n] = placed_[n] = 1;
-      parts_.prefetch.push_back(node);
+      parts_.prefetch.push_back(std::move(nodes_[n]));
       continue;
     }
     if (node.late) {
@@ -130,7 +130,7 @@ void Scheduler::place_late(std::size_t n) {
     if (nodes_[at(d)].late && placed_[at(d)] == 0) {
       place_late(at(d));
       placed_[at(d)] = 1;
-      parts_.main.push_back(nodes_[at(d)]);
+      parts_.main.push_back(std::move(nodes_[at(d)]));
     }
 }
 
@@ -140,7 +140,7 @@ void Scheduler::place(std::size_t n) {
   outstanding_[n] = nodes_[n].asynchronous() ? 1 : 0;
   if (!nodes_[n].asynchronous())
     for (std::int32_t d : edges_[n]) outstanding_[at(d)] = 0;
-  parts_.main.push_back(nodes_[n]);
+  parts_.main.push_back(std::move(nodes_[n]));
 }
 
 // Issues every asynchronous node that can go; one may make another ready.
@@ -158,7 +158,7 @@ void Scheduler::issue() {
 // With overlap off each reduction is waited for where it ends.
 void Scheduler::put_buckets(std::vector<Node>& part, const std::vector<std::int32_t>& which) {
   const std::size_t first = part.size();
-  for (std::int32_t n : which) part.push_back(nodes_[at(n)]);
+  for (std::int32_t n : which) part.push_back(std::move(nodes_[at(n)]));
   if (options_.overlap) return;
   const std::size_t end = part.size();
   for (std::size_t i = first; i < end; ++i)
@@ -171,6 +171,7 @@ void Scheduler::put_buckets(std::vector<Node>& part, const std::vector<std::int3
 }
 
 Parts Scheduler::run() {
+  parts_.main.reserve(nodes_.size() + 1);
   set_apart();
   for (;;) {
     issue();
@@ -196,7 +197,7 @@ Parts Scheduler::run() {
     if (nodes_[n].late && placed_[n] == 0) {  // its users are deferred, or beyond the call
       place_late(n);
       placed_[n] = 1;
-      parts_.main.push_back(nodes_[n]);
+      parts_.main.push_back(std::move(nodes_[n]));
     }
   }
   put_buckets(parts_.main, last_);
