@@ -48,11 +48,11 @@ void write(const Json& json, int depth, std::string& out) {
   for (auto it = json.begin(); it != json.end(); ++it) {
     if (!first) out += depth >= 0 && one_line ? ", " : ",";
     first = false;
-    if (!one_line) out.append(1, '\n').append(static_cast<std::size_t>(2 * inner), ' ');
+    if (!one_line) out.append(1, '\n').append(2 * static_cast<std::size_t>(inner), ' ');
     if (!array) out += scalar(Json(it.key())) + (depth < 0 ? ":" : ": ");
     write(it.value(), inner, out);
   }
-  if (!one_line) out.append(1, '\n').append(static_cast<std::size_t>(2 * depth), ' ');
+  if (!one_line) out.append(1, '\n').append(2 * static_cast<std::size_t>(depth), ' ');
   out += array ? ']' : '}';
 }
 
