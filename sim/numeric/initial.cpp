@@ -62,20 +62,20 @@ Tensor initial_parameter(const ir::TensorType& type, ir::Init init, const std::s
 
 std::int64_t id_bound(const ir::Program& program, ir::ValueId value) {
   std::int64_t bound = std::numeric_limits<std::int64_t>::max();
+  const auto valid_of = [&](const ir::Op& op, ir::DimName name) {
+    const ir::Shape& shape = program.value(op.operands[0]).type.shape;
+    const int at = ir::find_dim(shape, name);
+    TPUSIM_CHECK(at >= 0, "a lookup without its rows");
+    return shape[static_cast<std::size_t>(at)].valid;
+  };
   for (const ir::Op& op : program.ops) {
-    for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      if (op.operands[i] != value) continue;
-      const auto valid_of = [&](std::size_t operand, ir::DimName name) {
-        const ir::Shape& shape = program.value(op.operands[operand]).type.shape;
-        const int at = ir::find_dim(shape, name);
-        TPUSIM_CHECK(at >= 0, "a lookup without its rows");
-        return shape[static_cast<std::size_t>(at)].valid;
-      };
-      if (const auto* lookup = std::get_if<ir::Lookup>(&op.kind)) bound = std::min(bound, valid_of(0, lookup->rows));
-      if (const auto* pick = std::get_if<ir::Pick>(&op.kind)) bound = std::min(bound, valid_of(0, pick->classes));
-      if (const auto* grad = std::get_if<ir::LookupGrad>(&op.kind)) bound = std::min(bound, grad->rows.valid);
-      if (const auto* grad = std::get_if<ir::PickGrad>(&op.kind)) bound = std::min(bound, grad->classes.valid);
-    }
+    const auto reads = [&](std::size_t operand) { return op.operands[operand] == value; };
+    if (const auto* lookup = std::get_if<ir::Lookup>(&op.kind); lookup && reads(1))
+      bound = std::min(bound, valid_of(op, lookup->rows));
+    if (const auto* pick = std::get_if<ir::Pick>(&op.kind); pick && reads(1))
+      bound = std::min(bound, valid_of(op, pick->classes));
+    if (const auto* grad = std::get_if<ir::LookupGrad>(&op.kind); grad && reads(0)) bound = std::min(bound, grad->rows.valid);
+    if (const auto* grad = std::get_if<ir::PickGrad>(&op.kind); grad && reads(0)) bound = std::min(bound, grad->classes.valid);
   }
   TPUSIM_CHECK(bound < std::numeric_limits<std::int64_t>::max(), "nothing in the program bounds these ids");
   return bound;

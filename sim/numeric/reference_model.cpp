@@ -93,14 +93,15 @@ double ReferenceModel::step(std::int64_t step, std::int64_t microbatches) {
   return sum;
 }
 
-// Clipping by global norm (Pascanu et al. 2013): scale = min(1, clip / norm), each distinct parameter counted once.
+// Clipping by global norm (Pascanu et al. 2013) as torch.nn.utils.clip_grad_norm_ does it: scale = min(1, clip / (norm + 1e-6)), each
+// distinct parameter counted once.
 void ReferenceModel::update(std::int64_t step) {
   gscale_ = 1;
   if (optimizer_.clip_norm > 0) {
     double square = 0;
     for (const auto& [key, gradient] : gradients_)
       for (std::int64_t i = 0; i < gradient.size(); ++i) square += gradient.at(i) * gradient.at(i);
-    gscale_ = std::min(1.0, optimizer_.clip_norm / std::sqrt(square));
+    gscale_ = std::min(1.0, optimizer_.clip_norm / (std::sqrt(square) + 1e-6));
   }
   for (auto& [key, slots] : slots_) {
     const ir::UpdateProgram u =

@@ -82,6 +82,11 @@ ir::Program head(const Asked& asked) {
   const ir::ValueId targets = ids(p, b, "targets", ir::DataKind::targets);
   const ir::ValueId table = parameter(p, b, asked.tied ? "table" : "unembedding", tensor(asked.dtype, {kVocab, kEmbed}), asked.tied ? "table" : "");
   const ir::ValueId logits = b.dot(p.x_in, table, {kBatch, kSeq, kVocab}, asked.dtype, {"logits", ir::Place::logits});
+  if (asked.squared) {
+    const ir::ValueId target = b.add(ir::Pick{kVocab, {}}, {logits, targets}, asked.dtype, {"picked"}, {})[0];
+    p.loss = b.reduce(ir::Reduction::sum, b.map(ir::Elementwise::square, target, {"square"}), {kBatch, kSeq}, {"loss"});
+    return p;
+  }
   const ir::ValueId masked = b.add(ir::MaskPadding{kVocab, -1e30, {}}, {logits}, asked.dtype, {"masked", ir::Place::logits}, {})[0];
   const ir::ValueId top = b.reduce(ir::Reduction::max, masked, {kVocab}, {"top"});
   const ir::ValueId shifted = b.map(ir::Elementwise::sub, masked, top, {"shifted", ir::Place::logits});

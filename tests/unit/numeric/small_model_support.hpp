@@ -19,10 +19,12 @@ struct Asked {
   double clip = 0;
   ir::Optimizer optimizer = ir::Optimizer::adamw;
   ir::DType dtype = ir::DType::f64;  // of activations and parameters
+  bool squared = false;              // the loss is the sum of the squared target logits: exact on integers
 };
 
 // embedding: x = table[tokens].  layer: x + relu(x w1) w2.  head: cross-entropy of x . table^T (or its own table) against targets,
-// written as log-sum-exp minus the picked logit, averaged over the global batch.
+// written as log-sum-exp minus the picked logit, averaged over the global batch (or, on request, the squared picked
+// logits).
 struct SmallModel {
   explicit SmallModel(const Asked& asked);
   ir::Model model;
