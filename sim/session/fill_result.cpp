@@ -133,7 +133,7 @@ void fill_timing(const Job& job, const plan::StepProgram& program, const timing:
     out.throughput.model_flops_per_step = Flops(model);
     out.throughput.tflops_per_chip = model / devices / step * 1e-12;
     out.throughput.mfu = model / devices / step / peak;
-    out.throughput.hfu = static_cast<double>(timing.tally.executed_flops) / devices / step / peak;
+    out.throughput.hfu = timing.executed_flops / devices / step / peak;
   }
   if (!timing.steady) out.notes.push_back("the step's period did not repeat exactly within the steps played; the last one is given");
 }

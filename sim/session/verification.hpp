@@ -16,6 +16,20 @@ struct Shrunken {
 };
 Shrunken shrink(const Job& job, const Planned& full);
 
+// How far two f64 runs may be apart, relative to max(1, largest magnitude) of each tensor: they differ only in the order of a few dozen
+// additions, about 1e-15 each, which depth and optimizer multiply.
+constexpr double kValueTolerance = 1e-12;
+
+struct Proof {
+  bool values = true;      // check (a)
+  bool gradient = true;    // check (b)
+  std::int64_t steps = 3;
+  std::int64_t shuffles = 1;  // legal orders tried for (c) and (d)
+  int threads = 1;
+};
+// Checks (a) to (d) of a job that is small as it stands, in f64.
+result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof = {});
+
 // Plans the shrunken job and checks, in this order: (a) every value of the first step against one device's, in program order; (b) the
 // one-device gradient against finite differences along a seeded direction, per op where that fails; (c) losses and parameters over three
 // optimizer steps, in shuffled order and in exactly the order in which timing finished; (d) tallies: counted = charged; (e) every

@@ -39,7 +39,8 @@ struct StepTiming {
   std::vector<run::Spent> spent_by_class;  // of the steady step
   std::vector<TransferTotals> transfers;   // by transfer number (collectives, permutes, stage reduces)
   run::Tally tally;             // charged, for one step of the whole job
-  double vector_flops = 0;      // of the whole job
+  double executed_flops = 0;    // of the whole job, as the tally but without its bound of 2^63
+  double vector_flops = 0;
   double model_flops = 0;
   std::optional<run::StallReport> stall;
   result::Timeline timeline;
