@@ -18,6 +18,9 @@
 
 namespace tpusim::run {
 
+// Which devices share a class: those of a pipeline stage, or none.
+enum class Folding : std::uint8_t { per_stage, per_device };
+
 // A set of devices that behave alike: `device` represents `count` of them. Numeric gives every device a class of its own;
 // timing one class per pipeline stage.
 struct DeviceClass {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/run/compiled.hpp"
 #include "sim/run/cursor.hpp"
 #include "sim/run/rendezvous.hpp"
 
@@ -16,7 +17,15 @@ template <class Token>
 struct Entry {
   Ref<Token> write;
   Token readers{};
-  InlineVector<std::int32_t, 6> reader_meetings;  // transfers that read it and have not been settled yet
+  std::int32_t promised_readers = -1;  // transfers that read it and have not been settled yet: a list in ClassState::promises
+};
+
+// An instance that outlives the call.
+template <class Token>
+struct Kept {
+  Instance key;
+  Entry<Token> entry;
+  bool taken = false;  // by the call being played, which gives it back when it ends
 };
 
 template <class Token>
@@ -26,6 +35,7 @@ struct ClassState {
   std::size_t instr = 0;
   std::vector<Entry<Token>> slots;          // of the call being played
   Ref<Token> compute;
+  Token barrier{};                          // what the compute stream was told to wait for, in addition to its own order
   std::vector<Ref<Token>> resources;
   Token memory{};
   std::int32_t blocked = -1;                // the meeting that it waits for
@@ -33,33 +43,31 @@ struct ClassState {
   std::vector<std::int64_t> stage_reduce_count;
 
   // Instances that live between calls. A vector where few do (ordered tokens forget what is settled), else a table.
-  std::vector<std::pair<Instance, Entry<Token>>> few;
+  std::vector<Kept<Token>> few;
   std::unordered_map<Instance, Entry<Token>, InstanceHash> many;
 
-  Entry<Token>* find(const Instance& key, bool ordered) {
-    if (!ordered) {
-      const auto found = many.find(key);
-      return found == many.end() ? nullptr : &found->second;
+  // Lists of meetings, linked, so that an Entry stays small and plain.
+  struct Promise {
+    std::int32_t meeting = -1, next = -1;
+  };
+  std::vector<Promise> promises;
+  std::int32_t free_promise = -1;
+  void add_promise(std::int32_t& list, std::int32_t meeting) {
+    std::int32_t node = free_promise;
+    if (node < 0) {
+      node = static_cast<std::int32_t>(promises.size());
+      promises.emplace_back();
+    } else {
+      free_promise = promises[static_cast<std::size_t>(node)].next;
     }
-    for (auto& item : few)
-      if (item.first == key) return &item.second;
-    return nullptr;
+    promises[static_cast<std::size_t>(node)] = {meeting, list};
+    list = node;
   }
-  void put(const Instance& key, const Entry<Token>& entry, bool ordered) {
-    if (Entry<Token>* there = find(key, ordered))
-      *there = entry;
-    else if (ordered)
-      few.emplace_back(key, entry);
-    else
-      many.emplace(key, entry);
-  }
-  void forget(const Instance& key, bool ordered) {
-    if (!ordered) {
-      many.erase(key);
-      return;
-    }
-    const auto found = std::find_if(few.begin(), few.end(), [&](const auto& item) { return item.first == key; });
-    if (found != few.end()) few.erase(found);
+  void drop_promise(std::int32_t& list) {
+    const std::int32_t node = list;
+    list = promises[static_cast<std::size_t>(node)].next;
+    promises[static_cast<std::size_t>(node)].next = free_promise;
+    free_promise = node;
   }
 };
 

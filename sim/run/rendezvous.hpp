@@ -4,10 +4,8 @@
 // meeting will produce is a promise until then; a class that needs a promise waits, and who waits for whom is known exactly.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/run/backend.hpp"
@@ -16,19 +14,11 @@ namespace tpusim::run {
 
 // What names a meeting: the instruction, the group (its lowest device) and the how-manieth time.
 struct MeetingKey {
-  std::int32_t kind = 0;     // InstrKind
+  std::int32_t kind = 0;     // InstrKind; send for both ends of a permute
   std::int32_t body = 0;
   std::int64_t group = 0;
-  std::int64_t a = 0, b = 0; // collective: call number, instruction; permute: step, microbatch; stage reduce: step, call count
+  std::int64_t a = 0, b = 0; // collective: call number, owner; permute: step, microbatch; stage reduce: step, call count
   bool operator==(const MeetingKey&) const = default;
-};
-struct MeetingKeyHash {
-  std::size_t operator()(const MeetingKey& k) const {
-    std::uint64_t h = static_cast<std::uint64_t>(k.kind * 64 + 1) * 0x9e3779b97f4a7c15ull;
-    for (std::int64_t x : {static_cast<std::int64_t>(k.body), k.group, k.a, k.b})
-      h = (h ^ static_cast<std::uint64_t>(x)) * 0xbf58476d1ce4e5b9ull + (h >> 29);
-    return static_cast<std::size_t>(h ^ (h >> 32));
-  }
 };
 
 // A token that may still be a promise.
@@ -38,71 +28,82 @@ struct Ref {
   std::int32_t meeting = -1;  // -1: `token` holds
 };
 
+// A meeting that is open: who has come and what each brought.
 template <class Token>
 struct Meeting {
-  std::int32_t expected = 0;
+  std::int32_t id = -1;
   std::int32_t arrived = 0;
-  bool done = false;
-  Token completion{};
   MeetingKey key;
+  std::int32_t site = 0;                      // of the members' calls
+  std::int64_t microbatch = 0, step = 0;
   std::vector<std::int32_t> classes;          // who is expected, in group order
-  std::vector<bool> present;
+  std::vector<std::uint8_t> present;
   std::vector<Token> ready, stream;
   std::vector<CollectiveMember> members;      // instances of each
 };
 
-// Open meetings by key; completed ones stay readable until nobody holds a promise of them.
+// Open meetings, and the completions of those that are over, for whoever still holds a promise. The details of a meeting
+// that is over are used again for another.
 template <class Token>
 class Meetings {
  public:
-  // Finds or opens the meeting; `classes` is called only when it is opened.
-  std::int32_t open(const MeetingKey& key, const std::function<std::vector<std::int32_t>()>& classes) {
-    const auto found = by_key_.find(key);
-    if (found != by_key_.end()) return found->second;
-    const std::int32_t id = static_cast<std::int32_t>(all_.size());
-    all_.emplace_back();
-    Meeting<Token>& m = all_.back();
+  // Instructions are numbered for look-up: `instructions` is how many collectives, permutes and stage reduces there are.
+  explicit Meetings(std::size_t instructions) : open_of_(instructions) {}
+
+  Meeting<Token>* find(std::size_t instruction, const MeetingKey& key) {
+    for (std::int32_t slot : open_of_[instruction])
+      if (details_[static_cast<std::size_t>(slot)].key == key) return &details_[static_cast<std::size_t>(slot)];
+    return nullptr;
+  }
+  // A new one; the caller fills `classes` and then calls expect().
+  Meeting<Token>& open(std::size_t instruction, const MeetingKey& key) {
+    std::int32_t slot = static_cast<std::int32_t>(details_.size());
+    if (free_.empty()) {
+      details_.emplace_back();
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    Meeting<Token>& m = details_[static_cast<std::size_t>(slot)];
+    m.id = static_cast<std::int32_t>(over_.size());
+    m.arrived = 0;
     m.key = key;
-    m.classes = classes();
-    m.expected = static_cast<std::int32_t>(m.classes.size());
-    m.present.assign(m.classes.size(), false);
+    m.classes.clear();
+    over_.push_back({Token{}, slot});
+    open_of_[instruction].push_back(slot);
+    open_.push_back(m.id);
+    return m;
+  }
+  static void expect(Meeting<Token>& m) {
+    m.present.assign(m.classes.size(), 0);
     m.ready.resize(m.classes.size());
     m.stream.resize(m.classes.size());
     m.members.resize(m.classes.size());
-    by_key_.emplace(key, id);
-    open_.insert(id);
-    return id;
   }
-  Meeting<Token>& at(std::int32_t id) { return all_[static_cast<std::size_t>(id)]; }
-  // Promises are kept in refs, so a completed meeting only gives up its details here.
-  void complete(std::int32_t id, Token completion) {
-    Meeting<Token>& m = at(id);
-    m.done = true;
-    m.completion = completion;
-    by_key_.erase(m.key);
-    open_.erase(id);
-    m.ready.clear();
-    m.stream.clear();
-    m.members.clear();
-    m.classes.clear();
-    m.present.clear();
+  bool done(std::int32_t id) const { return over_[static_cast<std::size_t>(id)].slot < 0; }
+  const Token& completion(std::int32_t id) const { return over_[static_cast<std::size_t>(id)].completion; }
+  Meeting<Token>& at(std::int32_t id) { return details_[static_cast<std::size_t>(over_[static_cast<std::size_t>(id)].slot)]; }
+  const Meeting<Token>& at(std::int32_t id) const { return details_[static_cast<std::size_t>(over_[static_cast<std::size_t>(id)].slot)]; }
+  void complete(std::size_t instruction, std::int32_t id, const Token& completion) {
+    Over& over = over_[static_cast<std::size_t>(id)];
+    std::vector<std::int32_t>& here = open_of_[instruction];
+    here.erase(std::find(here.begin(), here.end(), over.slot));
+    open_.erase(std::find(open_.begin(), open_.end(), id));
+    free_.push_back(over.slot);
+    over = {completion, -1};
   }
   // Open meetings, oldest first.
-  const std::set<std::int32_t>& open_ids() const { return open_; }
-  // Changes every open meeting, its key included.
-  template <class Change>
-  void shift_open(Change change) {
-    by_key_.clear();
-    for (std::int32_t id : open_) {
-      change(at(id));
-      by_key_.emplace(at(id).key, id);
-    }
-  }
+  const std::vector<std::int32_t>& open_ids() const { return open_; }
 
  private:
-  std::vector<Meeting<Token>> all_;
-  std::set<std::int32_t> open_;
-  std::unordered_map<MeetingKey, std::int32_t, MeetingKeyHash> by_key_;
+  struct Over {
+    Token completion{};
+    std::int32_t slot = -1;  // of its details; -1 when it is over
+  };
+  std::vector<Over> over_;                          // by meeting
+  std::vector<Meeting<Token>> details_;             // by slot
+  std::vector<std::int32_t> free_, open_;           // slots; meetings
+  std::vector<std::vector<std::int32_t>> open_of_;  // slots by instruction
 };
 
 }  // namespace tpusim::run

@@ -1,17 +1,22 @@
 // Exact shortcuts for readers that keep time. Both rest on one fact: an instruction's start is a maximum of earlier times, so
-// adding a constant to all of them adds it to the result, and a time that is not later than min(compute stream, memory) of its
-// class can no longer matter ("settled"): every later start takes the maximum with one of the two.
+// adding a constant to all of them adds it to the result; and a time that cannot be the largest of any maximum to come does not matter.
+// Kernels start after their class's compute stream, transfers that allocate after its memory token, so with
+//   base = min(compute stream, memory)
+// whatever only they use does not matter any more once it is at most base. A *bare* transfer, which allocates nothing (a send, a gradient
+// summed in place), starts as soon as its links and its data allow: times of its data are kept exactly until it has had them
+// (Exactness), and a time of a link does not matter once it is at most base and all such data.
 //
-//   calls     a call's outcome depends on its template and on the unsettled times relative to that minimum; the outcome is kept
-//             and reused: layers repeat
+//   calls     a call's outcome depends on its template and on the times that matter, relative to base; the outcome is kept and
+//             reused: layers repeat
 //   repeats   when, at the end of a round, the joint state of all classes relative to each other equals that of k rounds ago, the
 //             remaining repeats are added, not played: microbatches repeat
-// Both are exact in integer picoseconds; tests play every scenario with and without.
+// Both are exact in integer picoseconds; tests play random programs with and without. Cost: O(what matters) for each call.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/run/class_state.hpp"
@@ -25,30 +30,19 @@ class Interpreter;
 
 struct NumbersHash {
   std::size_t operator()(const std::vector<std::int64_t>& numbers) const {
-    std::uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (std::int64_t n : numbers) h = (h ^ static_cast<std::uint64_t>(n)) * 0xbf58476d1ce4e5b9ull ^ (h >> 31);
+    std::uint64_t h = numbers.size();
+    for (std::int64_t n : numbers) {
+      h = (h ^ static_cast<std::uint64_t>(n)) * 0x9e3779b97f4a7c15ull;
+      h ^= h >> 32;
+    }
     return static_cast<std::size_t>(h);
   }
 };
 
-// Whether nothing about the entry can matter any more.
-template <class B, class Token>
-bool settled(const B&, ClassState<Token>& s, Meetings<Token>& meetings, Entry<Token>& entry) {
-  if (entry.write.meeting >= 0) {
-    if (!meetings.at(entry.write.meeting).done) return false;
-    entry.write = {meetings.at(entry.write.meeting).completion, -1};
-  }
-  while (!entry.reader_meetings.empty()) {
-    if (!meetings.at(entry.reader_meetings.back()).done) return false;
-    entry.readers = join(entry.readers, meetings.at(entry.reader_meetings.back()).completion);
-    entry.reader_meetings.erase_at(entry.reader_meetings.size() - 1);
-  }
-  const std::int64_t base = std::min(s.memory.ps, s.compute.token.ps);
-  return entry.write.token.ps <= base && entry.readers.ps <= base;
-}
-
 // For readers that keep no time.
-struct NoRepetition {};
+struct NoRepetition {
+  void forget() {}
+};
 
 // For tokens that are TimeToken (B::kOrdered).
 template <Backend B>
@@ -56,37 +50,56 @@ class Repetition {
  public:
   // At a call's start: applies the known outcome and returns true, or notes what to remember.
   bool replay(Interpreter<B>& in, std::int32_t c);
-  // At a call's end.
-  void remember(Interpreter<B>& in, std::int32_t c);
+  // At a call's end, played or replayed: keeps the instances that outlive it and still matter, and remembers the outcome.
+  void store(Interpreter<B>& in, std::int32_t c);
   // At a round's end: skips repeats if the state has come round.
   void observe(Interpreter<B>& in);
+  std::vector<std::int64_t> relative_state(Interpreter<B>& in);
+  // Drops what was observed so far; outcomes of calls stay true.
+  void forget() {
+    history_.clear();
+    for (Recording& r : recordings_) r.active = false;
+  }
 
  private:
   using Numbers = std::vector<std::int64_t>;
+  using State = ClassState<TimeToken>;
   struct Outcome {
-    Numbers tokens;
-    Spent spent;
+    Numbers tokens;                    // memory, compute, barrier, resources of the template, then write and readers of each kept slot
+    std::vector<std::int16_t> kept;    // slots
+    Spent spent;                       // without `exposed`
+    std::vector<std::pair<std::int32_t, std::int64_t>> exposed;
   };
   struct Recording {
     bool active = false;
+    const Outcome* replayed = nullptr;
     std::int64_t base = 0;
     Numbers key;
     Spent spent;
   };
   struct Past {
-    Numbers signature;
+    Numbers state;
     std::vector<std::int64_t> bases;
     std::vector<Spent> spent;
     std::vector<std::vector<std::int64_t>> calls;
   };
-  static void push(Numbers& out, const TimeToken& t, std::int64_t base);
+  // A token relative to `base`; clamped: all that is at most `base` is the same. `busy_since` below `base` never matters.
+  static void push(Numbers& out, const TimeToken& t, std::int64_t base, bool clamped);
   static TimeToken pull(const Numbers& in, std::size_t& at, std::int64_t base);
   bool call_key(Interpreter<B>& in, std::int32_t c, std::int64_t base, Numbers& key);
-  bool signature(Interpreter<B>& in, Past& out, std::int64_t& left);
+  bool kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry, std::int64_t base);
+  bool settled(Interpreter<B>& in, State& s, Entry<TimeToken>& entry, std::int64_t base);
+  void remember(Interpreter<B>& in, std::int32_t c, Recording& rec);
+  bool describe(Interpreter<B>& in, Numbers& out, std::vector<std::int64_t>& bases);
+  bool describe_class(Interpreter<B>& in, State& s, std::int64_t base, Numbers& out);
+  void describe_entry(Interpreter<B>& in, State& s, const Kept<TimeToken>& kept, std::int64_t base, Numbers& out);
+  bool describe_meetings(Interpreter<B>& in, const std::vector<std::int64_t>& bases, Numbers& out);
+  static std::int64_t rank_of(Interpreter<B>& in, std::int32_t meeting);
   void skip(Interpreter<B>& in, const Past& then, const Past& now, std::int64_t period, std::int64_t times);
 
   std::unordered_map<Numbers, Outcome, NumbersHash> outcomes_;
   std::vector<Recording> recordings_;
+  std::vector<std::pair<std::int16_t, std::size_t>> matched_;  // scratch: slots and their entries in `few`
   std::deque<Past> history_;
 };
 

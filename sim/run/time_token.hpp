@@ -18,9 +18,10 @@ struct TimeToken {
   bool operator==(const TimeToken&) const = default;
 };
 
-// Both: the later one; where the earlier was still under way when the later's transfers began, they are one stretch.
+// Both: the later one; where the earlier was still under way when the later's transfers began, they are one stretch. Ties go by the
+// number of the transfer, never by `busy_since`, which a shortcut may round up to a time that no longer matters.
 inline TimeToken join(const TimeToken& a, const TimeToken& b) {
-  const TimeToken& late = a.ps < b.ps || (a.ps == b.ps && a.busy_since > b.busy_since) ? b : a;
+  const TimeToken& late = a.ps < b.ps || (a.ps == b.ps && a.transfer < b.transfer) ? b : a;
   const TimeToken& early = &late == &a ? b : a;
   TimeToken out = late;
   if (early.ps >= late.busy_since && early.busy_since < late.busy_since) {

@@ -1,8 +1,9 @@
 #include "sim/timing/collective_time.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
 
+#include "sim/base/checked.hpp"
 #include "sim/engine/fluid.hpp"
 
 namespace tpusim::timing {
@@ -15,28 +16,30 @@ struct StepLoad {
   auto operator<=>(const StepLoad&) const = default;
 };
 
-// The distinct steps of a work and how often each occurs.
-std::map<StepLoad, std::int64_t> step_loads(const plan::CollectivePlan& plan, const plan::Phase::Work& work) {
-  const auto n = static_cast<std::int32_t>(plan.axes[static_cast<std::size_t>(work.axis)].size);
+// The distinct steps of a work and how often each occurs: what plan::line_steps puts on the busiest link in each direction (tests compare
+// the two), without writing the n (n-1) moves down.
+struct StepKind {
+  StepLoad load;
+  std::int64_t count = 0;
+};
+std::array<StepKind, 2> step_kinds(const plan::CollectivePlan& plan, const plan::Phase::Work& work) {
+  const std::int64_t n = plan.axes[static_cast<std::size_t>(work.axis)].size;
   const std::int64_t part = plan.part_elements[static_cast<std::size_t>(work.part)];
-  std::map<StepLoad, std::int64_t> loads;
-  for (const plan::LineStep& step : plan::line_steps(work.algorithm, n)) {
-    std::vector<StepLoad> by_member(static_cast<std::size_t>(n));
-    for (const plan::Move& move : step) {
-      const std::int64_t bytes = plan::half_elements(part, move.half) * work.slots * plan.element_bytes;
-      // With two members both ways lead to the other one; the second half takes the backward link.
-      const bool forward = n == 2 && work.algorithm == plan::LineAlgorithm::bidirectional_ring ? move.half != 2 : move.to == (move.from + 1) % n;
-      StepLoad& load = by_member[static_cast<std::size_t>(move.from)];
-      (forward ? load.forward : load.backward) += bytes;
+  const auto bytes = [&](std::uint8_t half) {
+    return checked_mul(checked_mul(plan::half_elements(part, half), work.slots, "the bytes of a transfer"), plan.element_bytes, "the bytes of a transfer");
+  };
+  switch (work.algorithm) {
+    case plan::LineAlgorithm::ring: return {StepKind{{bytes(0), 0}, n - 1}, {}};
+    case plan::LineAlgorithm::bidirectional_ring: {
+      // Both ways at once; the opposite chunk of an even ring goes by halves in the last step. With two members both ways lead to
+      // the other one, over a link each.
+      if (n % 2 != 0) return {StepKind{{bytes(0), bytes(0)}, n / 2}, {}};
+      return {StepKind{{bytes(0), bytes(0)}, n / 2 - 1}, StepKind{{bytes(1), bytes(2)}, 1}};
     }
-    StepLoad busiest;
-    for (const StepLoad& load : by_member) {
-      busiest.forward = std::max(busiest.forward, load.forward);
-      busiest.backward = std::max(busiest.backward, load.backward);
-    }
-    ++loads[busiest];
+    case plan::LineAlgorithm::line:  // until the last step some member still has a chunk to pass on, each way
+      return {StepKind{{bytes(0), bytes(0)}, n - 1}, {}};
   }
-  return loads;
+  return {};
 }
 
 SimTime step_time(const plan::GroupAxis& axis, const StepLoad& load, double speed) {
@@ -68,7 +71,8 @@ SimTime collective_time(const plan::CollectivePlan& plan, Seconds overhead, cons
     for (const plan::Phase::Work& work : phase.works) {
       const plan::GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
       SimTime time;
-      for (const auto& [load, count] : step_loads(plan, work)) time += step_time(axis, load, speed_of(axis, fabric, speed_up)) * count;
+      for (const StepKind& step : step_kinds(plan, work))
+        if (step.count > 0) time += step_time(axis, step.load, speed_of(axis, fabric, speed_up)) * step.count;
       slowest = max(slowest, time);
     }
     total += slowest;

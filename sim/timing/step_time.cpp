@@ -11,7 +11,7 @@ namespace tpusim::timing {
 
 namespace {
 
-constexpr std::int64_t kMaxSteps = 12;  // a period that has not repeated by then is reported as it is
+constexpr std::int64_t kMaxSteps = 12;  // a state that has not come back by then: the last step is reported as it is
 
 using Calls = std::vector<std::vector<std::int64_t>>;
 
@@ -62,6 +62,7 @@ void charge(const plan::StepProgram& program, const Calls& calls, const std::vec
       }
     }
   for (std::size_t k = 0; k < bytes.size(); ++k) out.tally.bytes_sent[k] = std::llround(bytes[k]);
+  out.executed_flops = flops;
   out.tally.executed_flops = flops < 9e18 ? std::llround(flops) : INT64_MAX;
   for (const plan::MemorySummary& memory : program.memory) out.tally.peak_bytes = std::max(out.tally.peak_bytes, memory.peak_bytes);
 }
@@ -70,7 +71,13 @@ struct Boundary {  // the state of things at the end of a step
   std::vector<std::int64_t> end;  // of each class's compute stream
   std::vector<run::Spent> spent;
   Calls calls;
+  std::vector<std::int64_t> state;  // of the interpreter, relative to the first class
 };
+
+// When a step began whose batch came at `ready`, given the end of the step before: the first class that could start it did.
+SimTime begun(std::int64_t ready, const Boundary& before) {
+  return max(SimTime::from_ps(ready), SimTime::from_ps(*std::min_element(before.end.begin(), before.end.end())));
+}
 
 void summarize(const std::vector<run::DeviceClass>& classes, const Boundary& before, const Boundary& after, const Durations& durations, StepTiming& out) {
   double devices = 0;
@@ -117,16 +124,12 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
   TimelineRecorder recorder(program, interpreter.classes());
 
   std::vector<Boundary> boundaries(1);
-  boundaries[0] = {std::vector<std::int64_t>(class_count, 0), std::vector<run::Spent>(class_count), interpreter.calls()};
+  boundaries[0] = {std::vector<std::int64_t>(class_count, 0), std::vector<run::Spent>(class_count), interpreter.calls(), interpreter.relative_state()};
   for (run::Spent& spent : boundaries[0].spent) spent.exposed.assign(table.transfers.size(), 0);
   std::int64_t steps = 0;
+  const auto at = [&](std::int64_t k) -> const Boundary& { return boundaries[static_cast<std::size_t>(k)]; };
   const auto play = [&](bool record) {
-    // The step before this one began when its batch was there and the one before that had ended.
-    if (hosts) {
-      SimTime begun;
-      if (steps >= 1) begun = max(SimTime::from_ps(batch_ready[static_cast<std::size_t>(steps - 1)]), SimTime::from_ps(*std::min_element(boundaries[static_cast<std::size_t>(steps - 1)].end.begin(), boundaries[static_cast<std::size_t>(steps - 1)].end.end())));
-      batch_ready.push_back(hosts->ready(steps, begun).ps());
-    }
+    if (hosts) batch_ready.push_back(hosts->ready(steps, steps == 0 ? SimTime{} : begun(batch_ready[static_cast<std::size_t>(steps) - 1], at(steps - 1))).ps());
     interpreter.set_repetition(options.repetition && !record);
     out.stall = interpreter.run(++steps);
     if (out.stall) return false;
@@ -136,36 +139,47 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
       now.spent.push_back(backend.spent(static_cast<std::int32_t>(c)));
     }
     now.calls = interpreter.calls();
+    now.state = interpreter.relative_state();
     boundaries.push_back(std::move(now));
     return true;
   };
-  const auto period_of = [&](std::size_t k, std::size_t c) { return boundaries[k].end[c] - boundaries[k - 1].end[c]; };
-  const auto repeats = [&] {
+  // Without hosts a step that ends in the state in which it began is followed by its like. Hosts have a state of their own: two
+  // equal periods, and batches that come at that period or before they are needed.
+  const auto period_of = [&](std::int64_t k, std::size_t c) { return at(k).end[c] - at(k - 1).end[c]; };
+  const auto steady = [&] {
+    if (at(steps).state != at(steps - 1).state) return false;
+    if (!hosts) return true;
     if (steps < 3) return false;
-    for (std::size_t c = 0; c < class_count; ++c)
-      for (std::size_t k : {static_cast<std::size_t>(steps), static_cast<std::size_t>(steps - 1)})
-        if (period_of(k, c) != period_of(static_cast<std::size_t>(steps), 0)) return false;
+    for (std::int64_t k : {steps, steps - 1})
+      for (std::size_t c = 0; c < class_count; ++c) {
+        if (period_of(k, c) != period_of(steps, 0)) return false;
+        const bool waited = at(k).spent[c].input != at(k - 1).spent[c].input;
+        if (waited && batch_ready[static_cast<std::size_t>(k) - 1] - batch_ready[static_cast<std::size_t>(k) - 2] != period_of(k, c)) return false;
+      }
     return true;
   };
   if (options.events) {
     backend.observer = [&](const Event& e) { out.events.push_back(e); };
     if (!play(true)) return out;
     backend.observer = nullptr;
+    // Issued in a legal order, so equal ends may keep it.
+    std::stable_sort(out.events.begin(), out.events.end(), [](const Event& a, const Event& b) { return a.end < b.end; });
+    out.steady = steady();
   }
   while (!out.steady && steps < kMaxSteps) {
     if (!play(false)) return out;
-    out.steady = repeats();
+    out.steady = steady();
   }
   if (options.timeline && recorder.affordable()) {
     backend.observer = [&](const Event& e) { recorder.add(e); };
     if (!play(true)) return out;
     backend.observer = nullptr;
-    out.timeline = recorder.finish(boundaries[static_cast<std::size_t>(steps) - 1].end, boundaries[static_cast<std::size_t>(steps)].end);
+    out.timeline = recorder.finish(at(steps - 1).end, at(steps).end);
   }
   const Boundary& last = boundaries.back();
   const Boundary& before = boundaries[boundaries.size() - 2];
   out.steps_played = steps;
-  out.period = SimTime::from_ps(period_of(static_cast<std::size_t>(steps), 0));
+  out.period = SimTime::from_ps(period_of(steps, 0));
   for (std::size_t c = 0; c < class_count; ++c) out.first_step = max(out.first_step, SimTime::from_ps(boundaries[1].end[c]));
   Calls calls = last.calls;
   for (std::size_t c = 0; c < class_count; ++c)

@@ -54,11 +54,13 @@ TimeToken TimingBackend::kernel(std::int32_t c, const run::KernelCall& call, con
   return {end, end, Cause::overhead, -1};
 }
 
-TimeToken TimingBackend::transfer(std::int32_t number, const Token& stream, const Token& ready, Cause waiting) {
+// Without a break after the transfer whose links, or whose data, it waited for. Data of another stage is different: whatever that stage
+// was doing, the receiver waited for work that another chip had not finished.
+TimeToken TimingBackend::transfer(std::int32_t number, const Token& stream, const Token& ready, bool crosses) {
   const std::int64_t start = std::max(stream.ps, ready.ps);
-  TimeToken out{add(start, durations_.transfers[static_cast<std::size_t>(number)]), start, waiting, number};
-  // Without a break after the transfer whose links, or whose data, this one waited for.
+  TimeToken out{add(start, durations_.transfers[static_cast<std::size_t>(number)]), start, crosses ? Cause::bubble : ready.before, number};
   const TimeToken& last = stream.ps >= ready.ps ? stream : ready;
+  if (crosses && &last == &ready) return out;
   if (last.transfer >= 0 && last.ps == start && last.busy_since < start) {
     out.busy_since = last.busy_since;
     out.before = last.before;
@@ -67,7 +69,7 @@ TimeToken TimingBackend::transfer(std::int32_t number, const Token& stream, cons
 }
 
 TimeToken TimingBackend::collective(const run::CollectiveCall& call, const Token& stream, const Token& ready) {
-  const TimeToken out = transfer(call.collective, stream, ready, ready.before);
+  const TimeToken out = transfer(call.collective, stream, ready, false);
   if (observer)
     for (const run::CollectiveMember& member : *call.members)
       observer({member.device_class, plan::InstrKind::collective, call.collective, call.site, call.microbatch,
@@ -77,7 +79,7 @@ TimeToken TimingBackend::collective(const run::CollectiveCall& call, const Token
 
 TimeToken TimingBackend::permute(const run::PermuteCall& call, const Token& stream, const Token& sender, const Token& receiver) {
   const std::int32_t number = durations_.permute0 + call.permute;
-  const TimeToken out = transfer(number, stream, run::join(sender, receiver), Cause::bubble);
+  const TimeToken out = transfer(number, stream, run::join(sender, receiver), true);
   if (observer) {
     const std::int64_t start = out.ps - durations_.transfers[static_cast<std::size_t>(number)].ps();
     observer({call.from_class, plan::InstrKind::send, call.permute, 0, call.microbatch, start, out.ps});
@@ -88,7 +90,7 @@ TimeToken TimingBackend::permute(const run::PermuteCall& call, const Token& stre
 
 TimeToken TimingBackend::stage_reduce(const run::StageReduceCall& call, const Token& stream, const Token& ready) {
   const std::int32_t number = durations_.stage_reduce0 + call.stage_reduce;
-  const TimeToken out = transfer(number, stream, ready, Cause::bubble);
+  const TimeToken out = transfer(number, stream, ready, true);
   if (observer)
     for (std::int32_t c : call.classes)
       observer({c, plan::InstrKind::stage_reduce, call.stage_reduce, 0, -1, out.ps - durations_.transfers[static_cast<std::size_t>(number)].ps(), out.ps});

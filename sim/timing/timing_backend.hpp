@@ -50,7 +50,7 @@ class TimingBackend {
   std::function<void(const Event&)> observer;
 
  private:
-  Token transfer(std::int32_t number, const Token& stream, const Token& ready, run::Cause waiting);
+  Token transfer(std::int32_t number, const Token& stream, const Token& ready, bool crosses);
   const Durations& durations_;
   std::vector<run::Spent> spent_;
   std::function<std::int64_t(std::int64_t)> batch_ready_;
