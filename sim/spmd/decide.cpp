@@ -38,9 +38,9 @@ const MeshAxes& own_split(const OpView& view, const ir::Factor& factor, std::siz
   return view.have[i]->dims[static_cast<std::size_t>(factor.operand_dim[i])];
 }
 
-// Axes of a reduced factor that stay split. All operands have the common prefix. In a plain sum an operand that is whole
-// beyond it is sliced for free to what the others have, unless the result wants those axes elsewhere; in a product the split
-// one is gathered (that is what ZeRO-3 is).
+// Axes of a reduced factor that stay split. All operands have the common prefix. In a plain sum an operand that is
+// whole beyond it is sliced for free to what the others have, unless the result wants those axes elsewhere; in a
+// product the split one is gathered (that is what ZeRO-3 is).
 MeshAxes reduced_split(const OpView& view, const ir::Factor& factor) {
   MeshAxes shared, longest;
   bool first = true, nested = true;
@@ -67,8 +67,8 @@ MeshAxes reduced_split(const OpView& view, const ir::Factor& factor) {
 MeshAxes may_pass(const OpView& view, std::size_t i) {
   const PartitionSpec& own = *view.have[i];
   if (i >= view.rule.linear.size() || !view.rule.linear[i] || own.partial_kind != ir::Reduction::sum) return {};
-  // The residual stream's spec is fixed by its place: partials of it are only summed, then reduced. What has several users
-  // is reduced before the first, else each would need a reduction of its own.
+  // The residual stream's spec is fixed by its place: partials of it are only summed, then reduced. What has several
+  // users is reduced before the first, else each would need a reduction of its own.
   if (is_residual_stream(view.operands[i]) &&
       (view.several_users[i] || !passes_entries_on(view.op.kind, view.operands[i], view.results[0])))
     return {};
@@ -111,8 +111,8 @@ Decision decide(const OpView& view, const MeshAxes& passed) {
     decision.split[f] = without(reduced_split(view, factors[f]), claimed);
     unite(claimed, decision.split[f]);
   }
-  // Rule 2: what the results should become, without the claimed axes, fixes the other factors; the first result that has
-  // a factor decides.
+  // Rule 2: what the results should become, without the claimed axes, fixes the other factors; the first result that
+  // has a factor decides.
   InlineVector<bool, 16> decided;
   for (std::size_t f = 0; f < factors.size(); ++f) decided.push_back(factors[f].kind == FactorKind::whole);
   for (std::size_t r = 0; r < view.target.size(); ++r)

@@ -12,9 +12,9 @@ struct OpView {
   const ir::ShardingRule& rule;
   const std::vector<ir::TensorType>& operands;  // global types
   const std::vector<ir::TensorType>& results;
-  InlineVector<const PartitionSpec*, 8> have;   // how the operands are laid out now
-  InlineVector<bool, 8> several_users;          // by operand: whether other ops or places read it too
-  InlineVector<PartitionSpec, 4> target;        // what the results should become (rule 2)
+  InlineVector<const PartitionSpec*, 8> have;  // how the operands are laid out now
+  InlineVector<bool, 8> several_users;         // by operand: whether other ops or places read it too
+  InlineVector<PartitionSpec, 4> target;       // what the results should become (rule 2)
 };
 
 struct Decision {

@@ -10,8 +10,8 @@ ir::TensorType LocalWriter::local_type(const ir::TensorType& global, const Parti
   for (std::size_t d = 0; d < local.shape.size(); ++d) {
     if (spec.dims[d].empty()) continue;
     const std::int64_t parts = mesh_.size(spec.dims[d]);
-    TPUSIM_CHECK(local.shape[d].size % parts == 0, ir::to_string(global) + " cannot be laid out as " +
-                                                       to_string(spec, global.shape, mesh_));
+    TPUSIM_CHECK(local.shape[d].size % parts == 0,
+                 ir::to_string(global) + " cannot be laid out as " + to_string(spec, global.shape, mesh_));
     local.shape[d].size /= parts;
   }
   return local;
@@ -77,7 +77,8 @@ Placed LocalWriter::slice(const Placed& from, std::size_t d, const MeshAxes& axe
   ir::TensorType type = out_.local.value(from.local).type;
   TPUSIM_CHECK(type.shape[d].size % mesh_.size(axes) == 0, ir::to_string(type) + " cannot be sliced");
   type.shape[d].size /= mesh_.size(axes);
-  return unary(ir::Slice{type.shape[d].name, axes}, from, type, spec, cause, "rule 2: a whole value is sliced for free");
+  return unary(ir::Slice{type.shape[d].name, axes}, from, type, spec, cause,
+               "rule 2: a whole value is sliced for free");
 }
 
 Placed LocalWriter::reduce_scatter(const Placed& from, std::size_t d, const MeshAxes& axes, Cause cause,
@@ -125,8 +126,7 @@ Placed LocalWriter::reshard(Placed from, const InlineVector<MeshAxes, ir::kMaxRa
 double LocalWriter::gathered_elements(const Placed& from, const InlineVector<MeshAxes, ir::kMaxRank>& dims) const {
   double factor = 1;
   for (std::size_t d = 0; d < dims.size(); ++d)
-    factor *= static_cast<double>(
-        mesh_.size(after(from.spec.dims[d], common_prefix(from.spec.dims[d], dims[d]))));
+    factor *= static_cast<double>(mesh_.size(after(from.spec.dims[d], common_prefix(from.spec.dims[d], dims[d]))));
   if (factor == 1) return 0;
   return factor * static_cast<double>(ir::element_count(out_.local.value(from.local).type.shape));
 }

@@ -1,6 +1,7 @@
 #include "sim/spmd/partition_spec.hpp"
 
 #include <array>
+#include <utility>
 
 #include "sim/base/check.hpp"
 
@@ -22,10 +23,14 @@ std::string to_string(const PartitionSpec& spec, const ir::Shape& shape, const M
 
 const std::vector<Rule>& ShardingTables::of(ir::Table table) const {
   switch (table) {
-    case ir::Table::activations: return activations;
-    case ir::Table::parameters: return parameters;
-    case ir::Table::gradients: return gradients;
-    case ir::Table::optimizer: return optimizer;
+    case ir::Table::activations:
+      return activations;
+    case ir::Table::parameters:
+      return parameters;
+    case ir::Table::gradients:
+      return gradients;
+    case ir::Table::optimizer:
+      return optimizer;
   }
   internal_error(__FILE__, __LINE__, "table", "no such sharding table");
 }
@@ -93,6 +98,22 @@ std::string explain_wanted(const ShardingTables& tables, ir::Table table, const 
       if (!split.contains(axis)) text += "; not " + mesh.axes[axis].name + ": " + refusal(a, type.shape, d, axis, mesh);
     text += "\n";
   }
+  return text;
+}
+
+std::string print(const ShardingTables& tables, const Mesh& mesh) {
+  std::string text;
+  const std::pair<const char*, ir::Table> all[] = {{"parameters ", ir::Table::parameters},
+                                                   {"gradients  ", ir::Table::gradients},
+                                                   {"optimizer  ", ir::Table::optimizer},
+                                                   {"activations", ir::Table::activations}};
+  for (const auto& [name, table] : all)
+    for (const Rule& rule : tables.of(table)) {
+      text += std::string(name) + "  ";
+      if (rule.place != ir::Place::none) text += std::string(ir::name_of(rule.place)) + ".";
+      text += std::string(ir::name_of(rule.axis)) + " -> " +
+              (rule.mesh_axes.empty() ? "whole" : mesh.to_string(rule.mesh_axes)) + "  (" + rule.origin + ")\n";
+    }
   return text;
 }
 

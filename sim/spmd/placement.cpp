@@ -1,14 +1,16 @@
 // How mesh axes are laid on the machine.
 //
-// The size n of a mesh axis is written as a product of one factor per physical axis; the factors on a physical axis multiply
-// to its size. As the mesh multiplies to the number of chips, such factors always exist, prime by prime (a transportation
-// problem whose totals agree), and any choice for one mesh axis leaves a solvable rest. So the mesh axes choose one after
-// the other, in order of priority, each the cheapest of all its factorings of what is left: that is the exact minimum of
-// the costs compared lexicographically by priority. A later chooser of a physical axis gets a part with a longer stride.
+// The size n of a mesh axis is written as a product of one factor per physical axis; the factors on a physical axis
+// multiply to its size. As the mesh multiplies to the number of chips, such factors always exist, prime by prime (a
+// transportation problem whose totals agree), and any choice for one mesh axis leaves a solvable rest. So the mesh axes
+// choose one after the other, in order of priority, each the cheapest of all its factorings of what is left: that is
+// the exact minimum of the costs compared lexicographically by priority. A later chooser of a physical axis gets a part
+// with a longer stride.
 //
-// Cost of a factoring, compared in this order: members over slices; members over hosts; parts that break a physical axis
-// (open lines or shared links instead of whole rings); time of a byte, 1 / links at work (a whole ring gives 2, an open
-// line 1, a port 1, of which `stride` groups share a neighbour link); unwrapped parts; then the minor physical axes first.
+// Cost of a factoring, compared in this order: members over slices; members over hosts; parts that break a physical
+// axis (open lines or shared links instead of whole rings); time of a byte, 1 / links at work (a whole ring gives 2, an
+// open line 1, a port 1, of which `stride` groups share a neighbour link); unwrapped parts; then the minor physical
+// axes first.
 #include "sim/spmd/placement.hpp"
 
 #include <fmt/format.h>
@@ -167,8 +169,7 @@ Verdict mismatch(const std::vector<Group>& groups, const Mesh& mesh, const fabri
   return verdict;
 }
 
-std::string describe(const std::vector<Group>& by_priority, const Placement& placement,
-                     const fabric::Fabric& fabric) {
+std::string describe(const std::vector<Group>& by_priority, const Placement& placement, const fabric::Fabric& fabric) {
   std::vector<const Group*> groups;
   for (const Group& g : by_priority) groups.push_back(&g);
   std::sort(groups.begin(), groups.end(), [](const Group* a, const Group* b) { return a->axes[0] < b->axes[0]; });

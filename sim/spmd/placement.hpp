@@ -11,9 +11,9 @@
 
 namespace tpusim::spmd {
 
-// A mesh axis takes whole physical axes or parts of one. A part: `size` members, `stride` chips apart on that axis (stride 1 = the
-// minor part of a split axis: a line unless it is the whole axis; stride > 1 = the major part, which strides over the minor part
-// and shares its links with stride - 1 other groups).
+// A mesh axis takes whole physical axes or parts of one. A part: `size` members, `stride` chips apart on that axis
+// (stride 1 = the minor part of a split axis: a line unless it is the whole axis; stride > 1 = the major part, which
+// strides over the minor part and shares its links with stride - 1 other groups).
 struct AxisPart {
   int physical = 0;
   std::int64_t size = 1;
@@ -28,11 +28,11 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// Mesh axes in order (major to minor) are laid on physical axes so that: every mesh axis is a product of parts; tensor prefers the fastest
-// level (chip) and minor position, data and pipeline the slowest (slice, host). Exact search over the assignments for up to 8 physical
-// axes with a cost of (level, link, stride) that prefers whole wrapped axes for the axes named earlier in `priority`
-// (default: tensor, fsdp, data, pipeline). An assignment that cannot exist (sizes do not factor) is a Verdict that names the mesh axis
-// and the physical sizes.
+// Mesh axes in order (major to minor) are laid on physical axes so that: every mesh axis is a product of parts; tensor
+// prefers the fastest level (chip) and minor position, data and pipeline the slowest (slice, host). Exact search over
+// the assignments for up to 8 physical axes with a cost of (level, link, stride) that prefers whole wrapped axes for
+// the axes named earlier in `priority` (default: tensor, fsdp, data, pipeline). An assignment that cannot exist (sizes
+// do not factor) is a Verdict that names the mesh axis and the physical sizes.
 struct PlacementResult {
   Placement placement;
   Verdict verdict;

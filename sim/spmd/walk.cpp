@@ -22,10 +22,14 @@ constexpr std::string_view kNewParameter = "rule 5: the new parameter gathered t
 // The recomputed forward and the backward of a block are one call: they share what they gather.
 int call_of(ir::Phase phase) {
   switch (phase) {
-    case ir::Phase::forward: return 0;
-    case ir::Phase::recompute: return 1;
-    case ir::Phase::backward: return 1;
-    case ir::Phase::update: return 2;
+    case ir::Phase::forward:
+      return 0;
+    case ir::Phase::recompute:
+      return 1;
+    case ir::Phase::backward:
+      return 1;
+    case ir::Phase::update:
+      return 2;
   }
   return 0;
 }
@@ -33,8 +37,13 @@ int call_of(ir::Phase phase) {
 class Walk {
  public:
   Walk(const ir::Program& global, const ShardingTables& tables, const Mesh& mesh, const UpdatePorts* update)
-      : global_(global), tables_(tables), mesh_(mesh), update_(update), writer_(mesh, out_),
-        homes_(global.values.size()), roles_(global.values.size(), Role::inner),
+      : global_(global),
+        tables_(tables),
+        mesh_(mesh),
+        update_(update),
+        writer_(mesh, out_),
+        homes_(global.values.size()),
+        roles_(global.values.size(), Role::inner),
         uses_(global.values.size(), 0) {
     for (const ir::Op& op : global.ops)
       for (const ir::ValueId v : op.operands) ++uses_[static_cast<std::size_t>(v.index)];
@@ -133,8 +142,8 @@ MeshAxes Walk::settle_partials(const OpView& view) {
   return passed;
 }
 
-// What rule 2 aims at for result r: its wanted spec; a parameter's cast copy stays as the parameter is, so that it is cast
-// before it is gathered.
+// What rule 2 aims at for result r: its wanted spec; a parameter's cast copy stays as the parameter is, so that it is
+// cast before it is gathered.
 PartitionSpec Walk::result_target(const ir::Op& op, const ir::ShardingRule& rule, std::size_t r) {
   const PartitionSpec& table = home(op.results[r]).wanted;
   if (update_ != nullptr || op.operands.size() != 1 || global_.value(op.results[r]).table != ir::Table::parameters ||

@@ -58,10 +58,14 @@ spmd::MeshAxes Draft::sub_axis(std::string_view name, std::size_t k) const {
 
 std::vector<spmd::Rule>& Draft::rules(Table table) {
   switch (table) {
-    case Table::activations: return out.tables.activations;
-    case Table::parameters: return out.tables.parameters;
-    case Table::gradients: return out.tables.gradients;
-    case Table::optimizer: return out.tables.optimizer;
+    case Table::activations:
+      return out.tables.activations;
+    case Table::parameters:
+      return out.tables.parameters;
+    case Table::gradients:
+      return out.tables.gradients;
+    case Table::optimizer:
+      return out.tables.optimizer;
   }
   internal_error(__FILE__, __LINE__, "table", "no such sharding table");
 }
@@ -71,8 +75,8 @@ void Draft::split(std::initializer_list<Table> tables, Axis axis, const spmd::Me
   if (mesh_axes.empty()) return;
   for (const Table table : tables) {
     std::vector<spmd::Rule>& list = rules(table);
-    auto it = std::find_if(list.begin(), list.end(),
-                           [&](const spmd::Rule& r) { return r.axis == axis && r.place == place; });
+    auto it =
+        std::find_if(list.begin(), list.end(), [&](const spmd::Rule& r) { return r.axis == axis && r.place == place; });
     if (it == list.end()) {
       list.push_back({axis, place, mesh_axes, "strategy " + std::string(strategy)});
       continue;

@@ -12,7 +12,9 @@ using ir::Axis;
 using ir::Place;
 using ir::Table;
 
-inline std::size_t at(Axis axis) { return static_cast<std::size_t>(axis); }
+inline std::size_t at(Axis axis) {
+  return static_cast<std::size_t>(axis);
+}
 
 class Draft {
  public:
@@ -26,7 +28,8 @@ class Draft {
 
   // --- while splitting: sub-axes of `name`, major to minor; sizes of 1 are left out, one alone keeps the name.
   void sub_axes(std::string_view name, std::vector<std::int64_t> sizes);
-  // --- once the mesh is made: the k-th sub-axis asked for by sub_axes (or the whole axis as k = 0); empty where it has size 1.
+  // --- once the mesh is made: the k-th sub-axis asked for by sub_axes (or the whole axis as k = 0); empty where it has
+  // size 1.
   spmd::MeshAxes sub_axis(std::string_view name, std::size_t k) const;
 
   // Adds mesh axes to the rule for (axis, place) in a table, behind those that are there.
@@ -48,7 +51,8 @@ void fsdp_shard(Draft& draft);
 void pipeline_split(Draft& draft);
 void pipeline_schedule(Draft& draft);
 
-std::string list_text(const std::vector<std::int64_t>& numbers);  // "1, 2, 4"; at most twelve, the last ones after "..."
-std::vector<std::int64_t> divisors(std::int64_t n);               // ascending
+std::string list_text(
+    const std::vector<std::int64_t>& numbers);       // "1, 2, 4"; at most twelve, the last ones after "..."
+std::vector<std::int64_t> divisors(std::int64_t n);  // ascending
 
 }  // namespace tpusim::strategies

@@ -1,5 +1,5 @@
-// Fully sharded data parallelism: data parallelism whose replicas also share the optimizer state (ZeRO stage 1), the gradients
-// (2) and the parameters (3).
+// Fully sharded data parallelism: data parallelism whose replicas also share the optimizer state (ZeRO stage 1), the
+// gradients (2) and the parameters (3).
 #include <fmt/format.h>
 
 #include <numeric>
@@ -30,10 +30,11 @@ void fsdp_split(Draft& draft) {
   const std::int64_t over_embed = std::gcd(fsdp, embed);
   draft.sub_axes(kName, {over_embed, fsdp / over_embed});
   if (over_embed < fsdp)
-    draft.note(fmt::format(
-        "fsdp {} splits embed {} over {} of its devices; the other factor of {} splits another dim of a parameter where "
-        "one divides, else the parameter is whole over it",
-        fsdp, embed, over_embed, fsdp / over_embed));
+    draft.note(
+        fmt::format("fsdp {} splits embed {} over {} of its devices; the other factor of {} splits another dim of a "
+                    "parameter where "
+                    "one divides, else the parameter is whole over it",
+                    fsdp, embed, over_embed, fsdp / over_embed));
 }
 
 void fsdp_shard(Draft& draft) {

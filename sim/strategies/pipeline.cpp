@@ -1,8 +1,9 @@
 // Pipeline parallelism: stages of whole layers, and the order in which a stage works on the microbatches.
 //
 // GPipe: all microbatches forward, then all backward; stage s keeps m microbatches alive. 1F1B: stage s of p does
-// w = min(p - 1 - s, m) forwards, then one forward and one backward in turn, then the last w backwards; it keeps min(p - s, m)
-// alive. Both idle (p - 1)/(m + p - 1) of a step when stages are equal and transfers free (D. Narayanan et al., SC 2021, 2.2).
+// w = min(p - 1 - s, m) forwards, then one forward and one backward in turn, then the last w backwards; it keeps min(p
+// - s, m) alive. Both idle (p - 1)/(m + p - 1) of a step when stages are equal and transfers free (D. Narayanan et al.,
+// SC 2021, 2.2).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -175,9 +176,9 @@ void pipeline_split(Draft& draft) {
 }
 
 void pipeline_schedule(Draft& draft) {
-  draft.out.schedule = make_schedule(draft.request.options.schedule,
-                                     balance_stages(draft.request.sites, draft.requested(kName)),
-                                     draft.out.microbatches);
+  draft.out.schedule =
+      make_schedule(draft.request.options.schedule, balance_stages(draft.request.sites, draft.requested(kName)),
+                    draft.out.microbatches);
 }
 
 }  // namespace tpusim::strategies

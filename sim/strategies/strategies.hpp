@@ -1,8 +1,9 @@
 // What a strategy is: sharding rules and an order of work. No strategy holds a formula of its own cost.
 //
-// `decide` joins the strategies of a mesh, one per axis that the user wrote, into what the partitioner and the plan read: the
-// mesh with its sub-axes, the four sharding tables, padded sizes and the schedule of the pipeline stages.
-//   data, fsdp  activations: batch -> data, fsdp.  fsdp with ZeRO stage 3 splits parameters, gradients and optimizer state,
+// `decide` joins the strategies of a mesh, one per axis that the user wrote, into what the partitioner and the plan
+// read: the mesh with its sub-axes, the four sharding tables, padded sizes and the schedule of the pipeline stages.
+//   data, fsdp  activations: batch -> data, fsdp.  fsdp with ZeRO stage 3 splits parameters, gradients and optimizer
+//   state,
 //               2 gradients and state, 1 the state (S. Rajbhandari et al., "ZeRO", SC 2020): embed -> fsdp as far as it
 //               divides; the rest of fsdp to another dim of the parameter, or nowhere.
 //   tensor      kv_heads, q_group, mlp, vocab -> tensor in all tables (M. Shoeybi et al., "Megatron-LM", 2019);
@@ -34,7 +35,8 @@ struct RequestedAxis {  // as the user wrote it; its name is its strategy
   std::int64_t size = 1;
 };
 
-// A rule by hand: replaces the strategies' rule for the same axis and place of one table, and claims mesh axes before them.
+// A rule by hand: replaces the strategies' rule for the same axis and place of one table, and claims mesh axes before
+// them.
 struct HandRule {
   ir::Table table = ir::Table::parameters;
   ir::Axis axis = ir::Axis::mlp;
@@ -56,43 +58,46 @@ struct SiteCosts {
 struct Request {
   std::vector<RequestedAxis> mesh;  // major to minor
   Options options;
-  AxisSizes sizes{};                // of the model, and seq; batch is not read
+  AxisSizes sizes{};  // of the model, and seq; batch is not read
   SiteCosts sites;
-  std::int64_t global_batch = 1;    // examples of a step
-  std::int64_t microbatch = 0;      // examples of one microbatch of one replica; 0: the default of the scenario contract
+  std::int64_t global_batch = 1;  // examples of a step
+  std::int64_t microbatch = 0;    // examples of one microbatch of one replica; 0: the default of the scenario contract
   std::vector<HandRule> by_hand;
 };
 
 struct Setup {
   spmd::Mesh mesh;
-  int pipeline_axis = -1;           // index into mesh.axes
+  int pipeline_axis = -1;  // index into mesh.axes
   spmd::ShardingTables tables;
-  AxisSizes padded{};               // sizes to build the model with; batch: one microbatch of all replicas together
-  std::int64_t replicas = 1;        // data x fsdp
-  std::int64_t microbatch = 1;      // examples of one microbatch of one replica
+  AxisSizes padded{};           // sizes to build the model with; batch: one microbatch of all replicas together
+  std::int64_t replicas = 1;    // data x fsdp
+  std::int64_t microbatch = 1;  // examples of one microbatch of one replica
   std::int64_t microbatches = 1;
   plan::ScheduleSpec schedule;
-  std::vector<std::string> notes;   // what a user should know: padding, what stays whole
-  Verdict verdict;                  // the first refusal, if any
-  std::vector<Verdict> refusals;    // all of them; the rest of the setup is then of no use
+  std::vector<std::string> notes;  // what a user should know: padding, what stays whole
+  Verdict verdict;                 // the first refusal, if any
+  std::vector<Verdict> refusals;   // all of them; the rest of the setup is then of no use
 };
 Setup decide(const Request& request);
 
-// --- parts of it, for those who need them alone ------------------------------------------------------------------------
-// Sizes of the tensor axis that the heads allow: gcd(t, kv_heads) of it goes to kv_heads, the rest must divide q_group.
+// --- parts of it, for those who need them alone
+// ------------------------------------------------------------------------ Sizes of the tensor axis that the heads
+// allow: gcd(t, kv_heads) of it goes to kv_heads, the rest must divide q_group.
 std::vector<std::int64_t> valid_tensor_sizes(std::int64_t kv_heads, std::int64_t q_group);
 
-// First site of each stage and one past the last site: whole layers, at least one a stage, what is before and after them on the
-// outer stages; the largest stage cost is least, and among such the split is the most even. Cost O(sites x 64).
+// First site of each stage and one past the last site: whole layers, at least one a stage, what is before and after
+// them on the outer stages; the largest stage cost is least, and among such the split is the most even. Cost O(sites x
+// 64).
 std::vector<std::int64_t> balance_stages(const SiteCosts& sites, std::int64_t stages);
 double stage_cost(const SiteCosts& sites, const std::vector<std::int64_t>& first_site, std::size_t stage);
 
-// The order of work of every stage; a few segments whatever the number of microbatches. Stages 1: each microbatch forward, then
-// backward. Then one update.
+// The order of work of every stage; a few segments whatever the number of microbatches. Stages 1: each microbatch
+// forward, then backward. Then one update.
 plan::ScheduleSpec make_schedule(PipelineSchedule kind, const std::vector<std::int64_t>& first_site,
                                  std::int64_t microbatches);
 
-// --- plug-ins ------------------------------------------------------------------------------------------------------------
+// --- plug-ins
+// ------------------------------------------------------------------------------------------------------------
 class Draft;  // draft.hpp
 struct Strategy {
   void (*split)(Draft&) = nullptr;     // says into which sub-axes its mesh axis falls; refuses what cannot be

@@ -1,5 +1,5 @@
-// Tensor parallelism: heads, mlp and vocab are split, so each of a layer's two halves is one pair of products whose second
-// contracts the split dim; sequence parallelism splits what lies between them over the sequence.
+// Tensor parallelism: heads, mlp and vocab are split, so each of a layer's two halves is one pair of products whose
+// second contracts the split dim; sequence parallelism splits what lies between them over the sequence.
 #include <fmt/format.h>
 
 #include <numeric>

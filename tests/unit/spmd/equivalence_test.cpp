@@ -1,5 +1,5 @@
-// A partitioned program computes what the global one does: every value of forward and backward, on every device, after the
-// reduction that its spec promises. Tolerance 1e-9 of the largest entry: double precision, sums in another order.
+// A partitioned program computes what the global one does: every value of forward and backward, on every device, after
+// the reduction that its spec promises. Tolerance 1e-9 of the largest entry: double precision, sums in another order.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -71,9 +71,9 @@ TEST_CASE("Sharded blocks compute every value of the global blocks") {
     const Case c = random_case(random);
     CAPTURE(c.name);
     const ShardingTables tables = tables_for(c.mesh, c.zero_stage, c.sequence_parallel);
-    for (const ir::Program& block : {differentiated(embedding_block(c.shape), c.remat),
-                                     differentiated(layer_block(c.shape), c.remat),
-                                     differentiated(head_block(c.shape), c.remat)}) {
+    for (const ir::Program& block :
+         {differentiated(embedding_block(c.shape), c.remat), differentiated(layer_block(c.shape), c.remat),
+          differentiated(head_block(c.shape), c.remat)}) {
       CAPTURE(block.name);
       const Partitioned p = partition(block, tables, c.mesh);
       for (const std::string& line : ir::verify(p.local)) FAIL_CHECK(line);

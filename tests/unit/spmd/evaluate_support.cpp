@@ -60,33 +60,56 @@ struct Loop {
 double unary(Elementwise kind, double a, double x) {
   switch (kind) {
     case Elementwise::copy:
-    case Elementwise::cast: return x;
-    case Elementwise::neg: return -x;
-    case Elementwise::scale: return a * x;
-    case Elementwise::add_scalar: return x + a;
-    case Elementwise::exp: return std::exp(x);
-    case Elementwise::log: return std::log(x);
-    case Elementwise::sqrt: return std::sqrt(x);
-    case Elementwise::rsqrt: return 1 / std::sqrt(x);
-    case Elementwise::reciprocal: return 1 / x;
-    case Elementwise::square: return x * x;
-    case Elementwise::tanh: return std::tanh(x);
-    case Elementwise::sigmoid: return 1 / (1 + std::exp(-x));
-    case Elementwise::relu: return x > 0 ? x : 0;
-    case Elementwise::silu: return x / (1 + std::exp(-x));
-    case Elementwise::gelu: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case Elementwise::minimum_scalar: return std::min(x, a);
-    default: throw std::logic_error("not unary");
+    case Elementwise::cast:
+      return x;
+    case Elementwise::neg:
+      return -x;
+    case Elementwise::scale:
+      return a * x;
+    case Elementwise::add_scalar:
+      return x + a;
+    case Elementwise::exp:
+      return std::exp(x);
+    case Elementwise::log:
+      return std::log(x);
+    case Elementwise::sqrt:
+      return std::sqrt(x);
+    case Elementwise::rsqrt:
+      return 1 / std::sqrt(x);
+    case Elementwise::reciprocal:
+      return 1 / x;
+    case Elementwise::square:
+      return x * x;
+    case Elementwise::tanh:
+      return std::tanh(x);
+    case Elementwise::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Elementwise::relu:
+      return x > 0 ? x : 0;
+    case Elementwise::silu:
+      return x / (1 + std::exp(-x));
+    case Elementwise::gelu:
+      return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case Elementwise::minimum_scalar:
+      return std::min(x, a);
+    default:
+      throw std::logic_error("not unary");
   }
 }
 double binary(Elementwise kind, double x, double y) {
   switch (kind) {
-    case Elementwise::add: return x + y;
-    case Elementwise::sub: return x - y;
-    case Elementwise::mul: return x * y;
-    case Elementwise::div: return x / y;
-    case Elementwise::maximum: return std::max(x, y);
-    case Elementwise::relu_grad: return x > 0 ? y : 0;
+    case Elementwise::add:
+      return x + y;
+    case Elementwise::sub:
+      return x - y;
+    case Elementwise::mul:
+      return x * y;
+    case Elementwise::div:
+      return x / y;
+    case Elementwise::maximum:
+      return std::max(x, y);
+    case Elementwise::relu_grad:
+      return x > 0 ? y : 0;
     case Elementwise::silu_grad: {
       const double s = 1 / (1 + std::exp(-x));
       return y * (s + x * s * (1 - s));
@@ -95,8 +118,10 @@ double binary(Elementwise kind, double x, double y) {
       const double c = 0.7978845608028654, u = c * (x + 0.044715 * x * x * x), t = std::tanh(u);
       return y * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x));
     }
-    case Elementwise::tanh_grad: return y * (1 - x * x);
-    default: throw std::logic_error("not binary");
+    case Elementwise::tanh_grad:
+      return y * (1 - x * x);
+    default:
+      throw std::logic_error("not binary");
   }
 }
 
@@ -230,12 +255,13 @@ struct Device {
     });
   }
   void operator()(const ir::Flash& op) {
-    attention(op.scale, op.causal, op.query_axes, [&](Loop& l, const auto& p, double lse, std::int64_t dims, auto entry) {
-      o(1, l) = lse;
-      for (std::size_t j = 0; j < p.size(); ++j)
-        for (std::int64_t h = 0; h < dims; ++h)
-          out[0].data[entry(out[0], 0, h)] += p[j] * in[2]->data[entry(*in[2], static_cast<std::int64_t>(j), h)];
-    });
+    attention(
+        op.scale, op.causal, op.query_axes, [&](Loop& l, const auto& p, double lse, std::int64_t dims, auto entry) {
+          o(1, l) = lse;
+          for (std::size_t j = 0; j < p.size(); ++j)
+            for (std::int64_t h = 0; h < dims; ++h)
+              out[0].data[entry(out[0], 0, h)] += p[j] * in[2]->data[entry(*in[2], static_cast<std::int64_t>(j), h)];
+        });
   }
   void operator()(const ir::FlashGrad& op) {
     attention(op.scale, op.causal, op.query_axes, [&](Loop&, const auto& p, double, std::int64_t dims, auto entry) {

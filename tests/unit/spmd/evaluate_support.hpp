@@ -1,5 +1,5 @@
-// A plain evaluator of programs in double precision, loop by loop: the judge of whether a partitioned program computes what
-// the global one does. It knows nothing of tpusim's kernels.
+// A plain evaluator of programs in double precision, loop by loop: the judge of whether a partitioned program computes
+// what the global one does. It knows nothing of tpusim's kernels.
 #pragma once
 
 #include <string>

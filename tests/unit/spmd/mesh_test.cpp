@@ -18,8 +18,8 @@ TEST_CASE("Device numbers are row-major over the mesh axes, first axis major") {
   CHECK(kMesh.coordinate(11, 1) == 2);
   CHECK(kMesh.coordinate(11, 2) == 1);
   CHECK(kMesh.index_in(11, {1, 2}) == 5);
-  CHECK(kMesh.index_in(11, {2, 1}) == 5);   // 1 * 3 + 2
-  CHECK(kMesh.index_in(10, {2, 1}) == 2);   // 0 * 3 + 2
+  CHECK(kMesh.index_in(11, {2, 1}) == 5);  // 1 * 3 + 2
+  CHECK(kMesh.index_in(10, {2, 1}) == 2);  // 0 * 3 + 2
 }
 
 TEST_CASE("A name stands for its axis or for all its sub-axes, major to minor") {
@@ -82,11 +82,22 @@ TEST_CASE("Axes of a rule are taken as far as their product divides the dim") {
 
 TEST_CASE("What a rule could not have is explained") {
   ShardingTables tables;
-  tables.parameters = {{Axis::embed, Place::none, {0}, "strategy fsdp"}, {Axis::vocab, Place::none, {1, 0, 2}, "by hand"}};
+  tables.parameters = {{Axis::embed, Place::none, {0}, "strategy fsdp"},
+                       {Axis::vocab, Place::none, {1, 0, 2}, "by hand"}};
   const ir::TensorType type = type_of({{Axis::vocab, 9}, {Axis::embed, 4}, {Axis::mlp, 4}});
   CHECK(explain_wanted(tables, Table::parameters, type, kMesh) ==
         "vocab: tensor.0 (by hand); not data: it splits embed; not tensor.1: 3 is no multiple of 2\n"
         "embed: data (strategy fsdp)\n");
+}
+
+TEST_CASE("The tables are printed a rule a line, with where each comes from") {
+  ShardingTables tables;
+  tables.parameters = {{Axis::embed, Place::none, {0}, "strategy fsdp"}, {Axis::mlp, Place::none, {}, "by hand"}};
+  tables.activations = {{Axis::seq, Place::residual, {1, 2}, "strategy tensor"}};
+  CHECK(print(tables, kMesh) ==
+        "parameters   embed -> data  (strategy fsdp)\n"
+        "parameters   mlp -> whole  (by hand)\n"
+        "activations  residual.seq -> tensor.0,tensor.1  (strategy tensor)\n");
 }
 
 TEST_CASE("The first of two dims of one logical axis takes the mesh axes") {

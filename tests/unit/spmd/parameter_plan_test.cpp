@@ -1,5 +1,5 @@
-// The end of a parameter's life in a step, under the ZeRO stages. Parameter w_in [embed 32, mlp 64] on a mesh of data 2,
-// fsdp 4, tensor 4.
+// The end of a parameter's life in a step, under the ZeRO stages. Parameter w_in [embed 32, mlp 64] on a mesh of data
+// 2, fsdp 4, tensor 4.
 #include <doctest/doctest.h>
 
 #include "tests/unit/spmd/transformer_support.hpp"
@@ -12,7 +12,9 @@ const Mesh kMesh{{{"data", 2, "data"}, {"fsdp", 4, "fsdp"}, {"tensor", 4, "tenso
 struct Planned {
   ParameterPlan plan;
   std::string reduce, update;  // their collectives
-  std::string spec(const PartitionSpec& s) const { return to_string(s, plan.update.local.value(plan.parameter).type.shape, kMesh); }
+  std::string spec(const PartitionSpec& s) const {
+    return to_string(s, plan.update.local.value(plan.parameter).type.shape, kMesh);
+  }
 };
 
 Planned planned(int zero_stage, ir::Optimizer kind = ir::Optimizer::adamw, const char* name = "w_in") {

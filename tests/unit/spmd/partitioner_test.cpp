@@ -1,6 +1,6 @@
-// Which collectives the five rules put in. Sizes: batch 8, seq 16, embed 32, 8 kv_heads of head_dim 4, mlp 64, vocab 64: a
-// residual tensor has 8 x 16 x 32 = 4096 entries in the whole mesh, wq 32 x 8 x 4 = 1024, w_in 32 x 64 = 2048. A line reads:
-// phase, collective, mesh axes, dim or reduction, label, dtype, entries of the local operand.
+// Which collectives the five rules put in. Sizes: batch 8, seq 16, embed 32, 8 kv_heads of head_dim 4, mlp 64, vocab
+// 64: a residual tensor has 8 x 16 x 32 = 4096 entries in the whole mesh, wq 32 x 8 x 4 = 1024, w_in 32 x 64 = 2048. A
+// line reads: phase, collective, mesh axes, dim or reduction, label, dtype, entries of the local operand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ std::string gradient_spec(const Partitioned& p, const std::string& name, const M
 TEST_CASE("Tensor parallelism costs a layer two all-reduces forward and two backward") {
   const Mesh mesh{{kTensor4}};
   const LayerShape s;
-  // Attention's and the MLP's second products contract the split dim. Backward: the three products behind q, k and v are
-  // summed while partial and reduced once; so is the one behind the MLP.
+  // Attention's and the MLP's second products contract the split dim. Backward: the three products behind q, k and v
+  // are summed while partial and reduced once; so is the one behind the MLP.
   const std::string expected =
       "forward AR tensor sum attention_proj bf16 4096\n"
       "forward AR tensor sum mlp_out bf16 4096\n"
@@ -74,8 +74,8 @@ TEST_CASE("Parallel attention and MLP need half as many all-reduces") {
 
 TEST_CASE("Full remat repeats the one forward all-reduce that backward's inputs depend on") {
   const Mesh mesh{{kTensor4}};
-  // x_mid = x + attention is read by the second norm; x_out = x_mid + mlp is read by nobody in backward, so the MLP's second
-  // product and its all-reduce are not done again.
+  // x_mid = x + attention is read by the second norm; x_out = x_mid + mlp is read by nobody in backward, so the MLP's
+  // second product and its all-reduce are not done again.
   CHECK(lines(found_in(differentiated(layer_block(LayerShape()), ir::Remat::full), mesh, 0, false)) ==
         "forward AR tensor sum attention_proj bf16 4096\n"
         "forward AR tensor sum mlp_out bf16 4096\n"
@@ -84,10 +84,11 @@ TEST_CASE("Full remat repeats the one forward all-reduce that backward's inputs 
         "backward AR tensor sum norm bf16 4096\n");
 }
 
-TEST_CASE("Sequence parallelism gathers and reduce-scatters four times each, and gathers twice more what was not kept") {
+TEST_CASE(
+    "Sequence parallelism gathers and reduce-scatters four times each, and gathers twice more what was not kept") {
   const Mesh mesh{{kTensor4}};
-  // The norms' results (1024 entries a device) are gathered for the products and scattered after them; backward does the
-  // same with the gradients, and gathers the norms' results again for the gradients of the weights.
+  // The norms' results (1024 entries a device) are gathered for the products and scattered after them; backward does
+  // the same with the gradients, and gathers the norms' results again for the gradients of the weights.
   CHECK(lines(found_in(differentiated(layer_block(LayerShape())), mesh, 0, true)) ==
         "forward AG tensor seq norm bf16 1024\n"
         "forward RS tensor seq attention_proj bf16 4096\n"
@@ -101,7 +102,8 @@ TEST_CASE("Sequence parallelism gathers and reduce-scatters four times each, and
         "backward RS tensor seq norm bf16 4096\n");
 }
 
-TEST_CASE("ZeRO stage 3 gathers each parameter in the compute dtype forward and backward and reduce-scatters its gradient") {
+TEST_CASE(
+    "ZeRO stage 3 gathers each parameter in the compute dtype forward and backward and reduce-scatters its gradient") {
   const Mesh mesh{{kFsdp4}};
   const ir::Program layer = differentiated(layer_block(LayerShape()));
   const std::vector<Found> all = found_in(layer, mesh, 3, false);
@@ -161,7 +163,8 @@ TEST_CASE("A vocab split over tensor costs one all-reduce of the embedded tokens
   const Mesh mesh{{kTensor4}};
   CHECK(lines(found_in(differentiated(embedding_block(LayerShape())), mesh, 0, false)) ==
         "forward AR tensor sum embedded bf16 4096\n");
-  // Maximum, sum of exponentials and the target's logit: 8 x 16 tokens each. Backward: the gradient of the head's input.
+  // Maximum, sum of exponentials and the target's logit: 8 x 16 tokens each. Backward: the gradient of the head's
+  // input.
   CHECK(lines(found_in(differentiated(head_block(LayerShape())), mesh, 0, false)) ==
         "forward AR tensor max logits.max f32 128\n"
         "forward AR tensor sum logits.sum f32 128\n"
@@ -249,7 +252,8 @@ TEST_CASE("Learned positions: their table's gradient passes the batch's partial 
   CHECK(gradient_spec(p, "positions", mesh) == "[position, embed] partial sum over data,fsdp");
 }
 
-TEST_CASE("Under sequence parallelism the positions' gradient is summed where the tokens lie, the vocab's is gathered for") {
+TEST_CASE(
+    "Under sequence parallelism the positions' gradient is summed where the tokens lie, the vocab's is gathered for") {
   const Mesh mesh{{kTensor4}};
   LayerShape s;
   s.learned_positions = true;
@@ -272,7 +276,8 @@ TEST_CASE("Ops that depend on global positions are told how their dims are split
   const Partitioned layer = checked(differentiated(layer_block(s)), tables, mesh);
   int ropes = 0, masks = 0;
   for (const ir::Op& op : layer.local.ops) {
-    // (In backward, the gradient of the keys is a partial sum over the queries' shards, so it is whole in its own sequence.)
+    // (In backward, the gradient of the keys is a partial sum over the queries' shards, so it is whole in its own
+    // sequence.)
     if (const ir::Rope* rope = std::get_if<ir::Rope>(&op.kind); rope != nullptr && op.phase == Phase::forward) {
       CHECK(rope->axes == MeshAxes{0});
       ++ropes;
@@ -320,7 +325,8 @@ TEST_CASE("Every collective has a reason and the op that it serves") {
   const Partitioned p = checked(layer, tables_for(mesh, 3, true), mesh);
   for (std::size_t i = 0; i < p.local.ops.size(); ++i) {
     const ir::Op& op = p.local.ops[i];
-    const bool added = std::holds_alternative<ir::AllGather>(op.kind) || std::holds_alternative<ir::AllReduce>(op.kind) ||
+    const bool added = std::holds_alternative<ir::AllGather>(op.kind) ||
+                       std::holds_alternative<ir::AllReduce>(op.kind) ||
                        std::holds_alternative<ir::ReduceScatter>(op.kind) || std::holds_alternative<ir::Slice>(op.kind);
     CHECK(added == !p.reason[i].empty());
     REQUIRE(p.origin[i].valid());

@@ -71,8 +71,7 @@ TEST_CASE("PaLM: data over two slices, fsdp and tensor inside") {
   const Fabric f = slice({12, 16, 16}, true, 2);
   const PlacementResult r = place(mesh, f);
   CHECK(r.description == "data on slice; fsdp on y, z; tensor on x");
-  CHECK(r.placement.parts ==
-        std::vector<std::vector<AxisPart>>{{{0, 2, 1}}, {{2, 16, 1}, {3, 16, 1}}, {{1, 12, 1}}});
+  CHECK(r.placement.parts == std::vector<std::vector<AxisPart>>{{{0, 2, 1}}, {{2, 16, 1}, {3, 16, 1}}, {{1, 12, 1}}});
   check_bijective(r.placement, mesh, f);
 }
 

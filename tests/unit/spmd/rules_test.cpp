@@ -202,7 +202,9 @@ TEST_CASE("Rule 4: a sum of values partial over different axes is reduced over t
   CHECK(t.spec(sum) == "[batch, mlp] partial sum over a");
 }
 
-TEST_CASE("Rule 4: a product passes a partial sum on only where the other factor is whole over its axes and it is not spread") {
+TEST_CASE(
+    "Rule 4: a product passes a partial sum on only where the other factor is whole over its axes and it is not "
+    "spread") {
   SUBCASE("whole factor") {
     PartialBench t;
     const ValueId g = t.input({kMlp}, "g");

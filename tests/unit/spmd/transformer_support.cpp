@@ -19,19 +19,29 @@ struct Writer {
   Writer(const char* name, const LayerShape& s) : shape(s), b(program) { program.name = name; }
   ir::Dim dim(DimName name) const {
     switch (name.axis) {
-      case Axis::batch: return {name, shape.batch, shape.batch};
-      case Axis::seq: return {name, shape.seq, shape.seq};
-      case Axis::embed: return {name, shape.embed, shape.embed};
-      case Axis::kv_heads: return {name, shape.kv_heads, shape.kv_heads};
-      case Axis::q_group: return {name, shape.q_group, shape.q_group};
-      case Axis::head_dim: return {name, shape.head_dim, shape.head_dim};
-      case Axis::mlp: return {name, shape.mlp, shape.mlp};
-      case Axis::vocab: return {name, shape.vocab, shape.valid_vocab};
-      case Axis::position: return {name, shape.seq, shape.seq};
+      case Axis::batch:
+        return {name, shape.batch, shape.batch};
+      case Axis::seq:
+        return {name, shape.seq, shape.seq};
+      case Axis::embed:
+        return {name, shape.embed, shape.embed};
+      case Axis::kv_heads:
+        return {name, shape.kv_heads, shape.kv_heads};
+      case Axis::q_group:
+        return {name, shape.q_group, shape.q_group};
+      case Axis::head_dim:
+        return {name, shape.head_dim, shape.head_dim};
+      case Axis::mlp:
+        return {name, shape.mlp, shape.mlp};
+      case Axis::vocab:
+        return {name, shape.vocab, shape.valid_vocab};
+      case Axis::position:
+        return {name, shape.seq, shape.seq};
       case Axis::expert:
       case Axis::height:
       case Axis::width:
-      case Axis::channels: break;
+      case Axis::channels:
+        break;
     }
     return {};
   }
@@ -145,10 +155,9 @@ ir::Program head_block(const LayerShape& shape) {
   const ValueId targets = w.b.input(w.type(ir::DType::i32, {kBatch, kSeq}), "targets");
   w.program.data.push_back({targets, ir::DataKind::targets});
   const ValueId y = w.norm(x, "final_norm", "final_norm_bias");
-  const ValueId logits =
-      w.project(y, "unembedding", {kEmbed, kVocab}, {kBatch, kSeq, kVocab}, "logits", Place::logits);
-  w.program.loss = ir::cross_entropy_from_logits(w.b, logits, targets, kVocab,
-                                                 static_cast<double>(shape.batch * shape.seq));
+  const ValueId logits = w.project(y, "unembedding", {kEmbed, kVocab}, {kBatch, kSeq, kVocab}, "logits", Place::logits);
+  w.program.loss =
+      ir::cross_entropy_from_logits(w.b, logits, targets, kVocab, static_cast<double>(shape.batch * shape.seq));
   return w.program;
 }
 

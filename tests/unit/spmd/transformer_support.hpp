@@ -25,15 +25,16 @@ ir::Program layer_block(const LayerShape& shape);
 ir::Program head_block(const LayerShape& shape);
 ir::Program differentiated(ir::Program program, ir::Remat remat = ir::Remat::none);
 
-// Tables as the strategies write them. `zero_stage` 0: fsdp is data parallelism alone. Names of mesh axes that the mesh lacks
-// are left out.
+// Tables as the strategies write them. `zero_stage` 0: fsdp is data parallelism alone. Names of mesh axes that the mesh
+// lacks are left out.
 ShardingTables tables_for(const Mesh& mesh, int zero_stage, bool sequence_parallel);
 
-// "AR tensor sum attention_proj bf16[8,16,32]": kind, mesh axes, (kind of reduction or dim,) label and local operand type.
+// "AR tensor sum attention_proj bf16[8,16,32]": kind, mesh axes, (kind of reduction or dim,) label and local operand
+// type.
 struct Found {
-  std::string kind;   // "AG", "RS", "AR"
-  std::string axes;   // "fsdp,tensor"
-  std::string detail; // dim, or "sum", "max"
+  std::string kind;    // "AG", "RS", "AR"
+  std::string axes;    // "fsdp,tensor"
+  std::string detail;  // dim, or "sum", "max"
   std::string label;
   ir::DType dtype;
   std::int64_t elements = 0;  // of the local operand

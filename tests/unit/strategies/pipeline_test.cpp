@@ -31,7 +31,8 @@ std::int64_t most_alive(const std::vector<Unit>& units) {
   }
   return most;
 }
-// Forward and backward of unit length, transfers free: when the last backward ends, or -1 when the stages wait in a circle.
+// Forward and backward of unit length, transfers free: when the last backward ends, or -1 when the stages wait in a
+// circle.
 std::int64_t makespan(const plan::ScheduleSpec& spec) {
   const std::size_t stages = spec.stages.size();
   std::vector<std::vector<Unit>> units;
@@ -140,7 +141,8 @@ TEST_CASE("Equal layers are divided evenly; what is before and after them lies o
 TEST_CASE("A light head leaves the stages even, a heavy one takes layers off the last stage") {
   // Layers of 3; head 2: even stages cost 6, 6, 6, 8, and moving a layer away would make one of 9.
   CHECK(balance_stages({1, 8, 1, {0, 3, 3, 3, 3, 3, 3, 3, 3, 2}}, 4) == std::vector<std::int64_t>{0, 3, 5, 7, 10});
-  // Head 7: even 6, 6, 6, 13; with one layer less 6, 6, 9, 10, the least possible, for the last layer stays with the head.
+  // Head 7: even 6, 6, 6, 13; with one layer less 6, 6, 9, 10, the least possible, for the last layer stays with the
+  // head.
   const SiteCosts heavy{1, 8, 1, {0, 3, 3, 3, 3, 3, 3, 3, 3, 7}};
   const std::vector<std::int64_t> stages = balance_stages(heavy, 4);
   double worst = 0;
@@ -152,8 +154,10 @@ TEST_CASE("A light head leaves the stages even, a heavy one takes layers off the
 TEST_CASE("No contiguous split has a smaller largest stage") {
   Random random(7);
   for (int round = 0; round < 300; ++round) {
-    SiteCosts sites{static_cast<std::int64_t>(random.below(2)), static_cast<std::int64_t>(1 + random.below(9)),
-                    static_cast<std::int64_t>(random.below(2)), {}};
+    SiteCosts sites{static_cast<std::int64_t>(random.below(2)),
+                    static_cast<std::int64_t>(1 + random.below(9)),
+                    static_cast<std::int64_t>(random.below(2)),
+                    {}};
     for (std::int64_t i = 0; i < sites.before + sites.layers + sites.after; ++i)
       sites.cost.push_back(static_cast<double>(random.below(20)));
     const std::int64_t stages = 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(sites.layers)));

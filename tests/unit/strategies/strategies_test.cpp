@@ -9,7 +9,9 @@ using ir::Axis;
 using ir::Place;
 using ir::Table;
 
-std::size_t at(Axis axis) { return static_cast<std::size_t>(axis); }
+std::size_t at(Axis axis) {
+  return static_cast<std::size_t>(axis);
+}
 
 Request request(std::vector<RequestedAxis> mesh) {
   Request r;
@@ -115,8 +117,7 @@ TEST_CASE("What fsdp cannot split of embed it splits of another dim that divides
   const Setup s = decide(r);
   REQUIRE(s.verdict.feasible);
   CHECK(axes_text(s.mesh) == "fsdp.0=16 fsdp.1=3 tensor=4");
-  CHECK(text(s.tables.activations, s.mesh) ==
-        "kv_heads: tensor; mlp: tensor; vocab: tensor; batch: fsdp.0,fsdp.1");
+  CHECK(text(s.tables.activations, s.mesh) == "kv_heads: tensor; mlp: tensor; vocab: tensor; batch: fsdp.0,fsdp.1");
   CHECK(wanted(s, Table::parameters, {{Axis::embed, 64}, {Axis::mlp, 48}}) == "[embed: fsdp.0, mlp: tensor,fsdp.1]");
   CHECK(wanted(s, Table::parameters, {{Axis::vocab, 1000}, {Axis::embed, 64}}) == "[vocab: tensor, embed: fsdp.0]");
   CHECK(wanted(s, Table::parameters, {{Axis::embed, 64}}) == "[embed: fsdp.0]");
@@ -142,7 +143,7 @@ TEST_CASE("Without a given microbatch a pipeline takes the largest that gives fo
   Request r = request({{"pipeline", 4}});
   r.global_batch = 96;  // divisors with 96 / d >= 16: up to 6
   CHECK(decide(r).microbatch == 6);
-  r.global_batch = 8;   // none: 1
+  r.global_batch = 8;  // none: 1
   CHECK(decide(r).microbatch == 1);
 }
 
