@@ -26,6 +26,8 @@ struct Proof {
   std::int64_t steps = 3;
   std::int64_t shuffles = 1;  // legal orders tried for (c) and (d)
   int threads = 1;
+  bool integers = false;   // small integers for parameters and features: sums are exact in any order
+  double tolerance = kValueTolerance;
 };
 // Checks (a) to (d) of a job that is small as it stands, in f64.
 result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof = {});

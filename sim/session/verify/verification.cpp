@@ -177,7 +177,7 @@ result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabr
     o.check("a small copy of the job can be planned", false, planned.verdict.reason + " " + planned.verdict.needed);
     return o.out;
   }
-  const numeric::InitialSettings settings{seed, 0.3, false};
+  const numeric::InitialSettings settings{seed, 0.3, proof.integers};
   const timing::Durations durations = timing::durations(planned.program, chip, fabric);
   std::vector<ShardedRun> runs;
   for (std::int64_t shuffle = 0; shuffle < proof.shuffles; ++shuffle)
@@ -191,7 +191,7 @@ result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabr
     numeric::ReferenceModel reference(planned.model, spec.optimizer, spec.gradient_dtype, spec.master_dtype, settings);
     reference.keep_values(true);
     reference.step(0, planned.program.microbatches);
-    values = compare_values(planned, runs[0].first_step, reference, kValueTolerance);
+    values = compare_values(planned, runs[0].first_step, reference, proof.tolerance);
     o.check("every value of the first step equals one device's", values.culprit.empty() && values.compared > 0,
             values.culprit.empty() ? fmt::format("{} values, largest relative error {:.1e}", values.compared, values.error) : values.culprit);
   }
@@ -209,8 +209,8 @@ result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabr
   for (const ShardedRun& run : runs) in_shuffle = std::max(in_shuffle, compare_runs(run, one_device, o.out.loss_reference));
   const double as_timed = timed.stall.empty() ? compare_runs(timed, one_device, o.out.loss_reference) : 1;
   o.out.max_relative_error = std::max({in_shuffle, as_timed, values.error});
-  o.check(fmt::format("losses and parameters over {} optimizer steps equal one device's, in shuffled order", proof.steps), in_shuffle <= kValueTolerance, fmt::format("largest relative error {:.1e}", in_shuffle));
-  o.check("the same in exactly the order in which timing finished", as_timed <= kValueTolerance, fmt::format("largest relative error {:.1e}", as_timed));
+  o.check(fmt::format("losses and parameters over {} optimizer steps equal one device's, in shuffled order", proof.steps), in_shuffle <= proof.tolerance, fmt::format("largest relative error {:.1e}", in_shuffle));
+  o.check("the same in exactly the order in which timing finished", as_timed <= proof.tolerance, fmt::format("largest relative error {:.1e}", as_timed));
 
   const timing::StepTiming charged = timing::time_step(planned.program, chip, fabric, {});
   o.out.bytes_executed = total_bytes(runs[0].tally);
