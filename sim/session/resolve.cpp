@@ -1,11 +1,13 @@
 // From names to things: the scenario's presets, chips, mesh axes and rules looked up in the catalogues.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
 #include "models/huggingface.hpp"
 #include "models/presets.hpp"
+#include "sim/base/quantity_text.hpp"
 #include "sim/session/job.hpp"
 #include "topologies/catalogue.hpp"
 
@@ -109,6 +111,34 @@ std::optional<models::ModelConfig> model_config(const scenario::ModelSpec& spec,
   return found;
 }
 
+// An override in its key's unit: a number as it stands, text as a quantity ("900 GB/s"). nullopt after a fault.
+std::optional<double> override_value(const scenario::Override& o, DiagnosticSink& sink) {
+  const std::string pointer = "/cluster/chip/" + o.name;
+  const double* number = std::get_if<double>(&o.value);
+  if (number != nullptr) return *number;
+  const auto* text = std::get_if<std::string>(&o.value);
+  std::vector<std::string> names;
+  const std::vector<topologies::OverrideKey> keys = topologies::override_keys();
+  for (const topologies::OverrideKey& key : keys) names.push_back(key.name);
+  const auto key = std::find(names.begin(), names.end(), o.name);
+  if (key == names.end()) {
+    sink.error(Code::unknown_key, pointer, fmt::format("a chip has no \"{}\"", o.name), nearest(o.name, names), nearest_choices(o.name, names));
+    return std::nullopt;
+  }
+  const auto take_quantity = [&](auto parsed) -> std::optional<double> {
+    if (parsed) return parsed.value->value();
+    sink.error(parsed.code, pointer, parsed.message, parsed.suggestion, parsed.choices);
+    return std::nullopt;
+  };
+  const std::string& unit = keys[static_cast<std::size_t>(key - names.begin())].unit;
+  if (text != nullptr && unit == "B/s") return take_quantity(parse_bytes_per_second(*text));
+  if (text != nullptr && unit == "FLOP/s") return take_quantity(parse_flops_per_second(*text));
+  if (text != nullptr && unit == "B") return take_quantity(parse_bytes(*text));
+  if (text != nullptr && unit == "s") return take_quantity(parse_seconds(*text));
+  sink.error(Code::wrong_type, pointer, fmt::format("a number in {} is expected", unit == "1" ? "no unit" : unit));
+  return std::nullopt;
+}
+
 std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const std::string& name, DiagnosticSink& sink) {
   const std::vector<std::string> names = topologies::chip_names();
   if (name.empty()) {
@@ -121,15 +151,8 @@ std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const
     return std::nullopt;
   }
   std::vector<topologies::Override> overrides;
-  for (const scenario::Override& o : spec.chip.overrides) {
-    if (const double* value = std::get_if<double>(&o.value)) {
-      overrides.push_back({o.name, *value});
-      continue;
-    }
-    std::vector<std::string> keys;
-    for (const topologies::OverrideKey& key : topologies::override_keys()) keys.push_back(key.name);
-    sink.error(Code::wrong_type, "/cluster/chip/" + o.name, "expected a number, or a quantity with a unit", nearest(o.name, keys), nearest_choices(o.name, keys));
-  }
+  for (const scenario::Override& o : spec.chip.overrides)
+    if (const std::optional<double> value = override_value(o, sink)) overrides.push_back({o.name, *value});
   return topologies::apply_overrides(std::move(*chip), overrides, "/cluster/chip", sink);
 }
 
