@@ -34,6 +34,26 @@ std::int32_t on_line(const CollectivePlan& plan, std::int32_t member, std::int32
   return member + (c - member / stride % size) * stride;
 }
 
+struct Arrival {
+  std::int32_t from = 0, to = 0, slot = 0;
+  std::size_t target = 0;
+  Set contributions;
+};
+
+std::string apply(const std::vector<Arrival>& arrivals, std::size_t phase, Held& held) {
+  for (const Arrival& a : arrivals) {
+    if (std::find(a.contributions.begin(), a.contributions.end(), true) == a.contributions.end())
+      return fmt::format("plan.c1: member {} sends slot {} in phase {} before it holds it", a.from, a.slot, phase);
+    Set& target = held.sets[a.target];
+    for (std::size_t i = 0; i < a.contributions.size(); ++i) {
+      if (a.contributions[i] && target[i])
+        return fmt::format("plan.c2: contribution {} to slot {} reaches member {} twice in phase {}", i, a.slot, a.to, phase);
+      if (a.contributions[i]) target[i] = true;
+    }
+  }
+  return "";
+}
+
 std::string play(const CollectivePlan& plan, Held& held, std::int64_t& bytes) {
   for (std::size_t p = 0; p < plan.phases.size(); ++p)
     for (std::size_t w = 0; w < plan.phases[p].works.size(); ++w) {
@@ -47,7 +67,7 @@ std::string play(const CollectivePlan& plan, Held& held, std::int64_t& bytes) {
       for (std::int32_t member = 0; member < plan.members; ++member) {
         if (on_line(plan, member, work.axis, 0) != member) continue;  // one visit per line
         for (const LineStep& step : steps) {
-          const Held before = held;
+          std::vector<Arrival> arrivals;  // all sources of a step are read before any target is written
           for (const Move& move : step) {
             const std::int32_t from = on_line(plan, member, work.axis, move.from), to = on_line(plan, member, work.axis, move.to);
             for (std::int32_t slot : chunk_slots(plan, p, w, member, move.chunk))
@@ -55,17 +75,10 @@ std::string play(const CollectivePlan& plan, Held& held, std::int64_t& bytes) {
                 if (move.half != 0 && move.half != half + 1) continue;
                 bytes += half_elements(plan.part_elements[static_cast<std::size_t>(work.part)], static_cast<std::uint8_t>(half + 1)) *
                          plan.element_bytes;
-                const Set& source = before.sets[before.at(from, slot, work.part, half)];
-                Set& target = held.sets[held.at(to, slot, work.part, half)];
-                if (std::find(source.begin(), source.end(), true) == source.end())
-                  return fmt::format("plan.c1: member {} sends slot {} in phase {} before it holds it", from, slot, p);
-                for (std::size_t i = 0; i < source.size(); ++i) {
-                  if (source[i] && target[i])
-                    return fmt::format("plan.c2: contribution {} to slot {} reaches member {} twice in phase {}", i, slot, to, p);
-                  if (source[i]) target[i] = true;
-                }
+                arrivals.push_back({from, to, slot, held.at(to, slot, work.part, half), held.sets[held.at(from, slot, work.part, half)]});
               }
           }
+          if (std::string broken = apply(arrivals, p, held); !broken.empty()) return broken;
         }
       }
       // After a reduce-scatter along an axis a member keeps only its own chunk; after the gather it copies finished sums.
