@@ -1,8 +1,9 @@
 // The memory of one simulated device: which buffer instances are there, what they hold, and how many bytes that is.
 //
-// Names are resolved when work is issued (one thread); the contents change when it is carried out. The two are kept apart: an
-// instance's *cell* is fixed when its allocation is issued, so that tasks find it without a table. Allocations and releases of
-// a device are a chain in the task graph, and so are the readers and writers of a cell: nothing here needs a lock.
+// Names are resolved when work is issued (one thread); the contents change when it is carried out. The two are kept
+// apart: an instance's *cell* is fixed when its allocation is issued, so that tasks find it without a table.
+// Allocations and releases of a device are a chain in the task graph, and so are the readers and writers of a cell:
+// nothing here needs a lock.
 #pragma once
 
 #include <memory>
@@ -24,10 +25,10 @@ struct Cell {
 class DeviceMemory {
  public:
   // --- when issued
-  Cell* add(const run::Instance& instance);             // InternalError if it is there already
-  Cell* find(const run::Instance& instance) const;      // InternalError if it is not there
+  Cell* add(const run::Instance& instance);         // InternalError if it is there already
+  Cell* find(const run::Instance& instance) const;  // InternalError if it is not there
   Cell* find_or_null(const run::Instance& instance) const;
-  Cell* remove(const run::Instance& instance);          // the cell stays until recycle()
+  Cell* remove(const run::Instance& instance);  // the cell stays until recycle()
 
   // --- when carried out
   // A live cell of this type, filled with NaN (i32: the least number), so that what is read unwritten is seen.

@@ -48,13 +48,17 @@ std::string parameter_key(const ir::Parameter& parameter, std::int64_t site) {
   return parameter.tie.empty() ? std::to_string(site) + "." + parameter.name : parameter.tie;
 }
 
-Tensor initial_parameter(const ir::TensorType& type, ir::Init init, const std::string& key, const InitialSettings& settings) {
+Tensor initial_parameter(const ir::TensorType& type, ir::Init init, const std::string& key,
+                         const InitialSettings& settings) {
   Random random = Random(settings.seed).fork(hash_of("parameter " + key));
   return drawn(type, -1, [&](std::int64_t) {
     switch (init) {
-      case ir::Init::normal: return number(random, settings);
-      case ir::Init::zeros: return 0.0;
-      case ir::Init::ones: return 1.0;
+      case ir::Init::normal:
+        return number(random, settings);
+      case ir::Init::zeros:
+        return 0.0;
+      case ir::Init::ones:
+        return 1.0;
     }
     return 0.0;
   });
@@ -74,8 +78,10 @@ std::int64_t id_bound(const ir::Program& program, ir::ValueId value) {
       bound = std::min(bound, valid_of(op, lookup->rows));
     if (const auto* pick = std::get_if<ir::Pick>(&op.kind); pick && reads(1))
       bound = std::min(bound, valid_of(op, pick->classes));
-    if (const auto* grad = std::get_if<ir::LookupGrad>(&op.kind); grad && reads(0)) bound = std::min(bound, grad->rows.valid);
-    if (const auto* grad = std::get_if<ir::PickGrad>(&op.kind); grad && reads(0)) bound = std::min(bound, grad->classes.valid);
+    if (const auto* grad = std::get_if<ir::LookupGrad>(&op.kind); grad && reads(0))
+      bound = std::min(bound, grad->rows.valid);
+    if (const auto* grad = std::get_if<ir::PickGrad>(&op.kind); grad && reads(0))
+      bound = std::min(bound, grad->classes.valid);
   }
   TPUSIM_CHECK(bound < std::numeric_limits<std::int64_t>::max(), "nothing in the program bounds these ids");
   return bound;
@@ -83,8 +89,8 @@ std::int64_t id_bound(const ir::Program& program, ir::ValueId value) {
 
 Tensor initial_batch(const ir::TensorType& type, ir::DataKind kind, std::int64_t bound, std::int64_t step,
                      std::int64_t microbatch, const InitialSettings& settings) {
-  const std::string stream = "batch " + std::to_string(static_cast<int>(kind)) + " " + std::to_string(step) + " " +
-                             std::to_string(microbatch);
+  const std::string stream =
+      "batch " + std::to_string(static_cast<int>(kind)) + " " + std::to_string(step) + " " + std::to_string(microbatch);
   Random random = Random(settings.seed).fork(hash_of(stream));
   if (kind == ir::DataKind::positions) {
     const int seq = ir::find_dim(type.shape, {ir::Axis::seq, 0});
@@ -103,7 +109,8 @@ Tensor initial_batch(const ir::TensorType& type, ir::DataKind kind, std::int64_t
 const spmd::PartitionSpec& buffer_spec(const plan::StepProgram& program, plan::BufferId id) {
   const auto find = [&](std::int32_t index, const auto& values) -> const spmd::PartitionSpec* {
     for (const auto& [value, ref] : values)
-      if (ref.buffer == id) return &program.programs[static_cast<std::size_t>(index)].specs[static_cast<std::size_t>(value.index)];
+      if (ref.buffer == id)
+        return &program.programs[static_cast<std::size_t>(index)].specs[static_cast<std::size_t>(value.index)];
     return nullptr;
   };
   for (const plan::Kernel& k : program.kernels) {
@@ -114,7 +121,8 @@ const spmd::PartitionSpec& buffer_spec(const plan::StepProgram& program, plan::B
     if (const auto* spec = find(c.program, c.writes)) return *spec;
     if (const auto* spec = find(c.program, c.reads)) return *spec;
   }
-  TPUSIM_CHECK(false, "no instruction touches the buffer " + std::string(program.buffers[static_cast<std::size_t>(id.index)].label));
+  TPUSIM_CHECK(false, "no instruction touches the buffer " +
+                          std::string(program.buffers[static_cast<std::size_t>(id.index)].label));
   return program.programs[0].specs[0];
 }
 
@@ -143,7 +151,8 @@ const ir::DataInput* data_of(const plan::StepProgram& program, const plan::Buffe
 using Drawn = std::map<std::string, Tensor>;
 
 Tensor data_shard(const plan::StepProgram& program, const plan::Buffer& buffer, const ir::DataInput& input,
-                  std::int64_t device, const run::Instance& instance, std::int64_t step, const InitialSettings& settings) {
+                  std::int64_t device, const run::Instance& instance, std::int64_t step,
+                  const InitialSettings& settings) {
   const spmd::Partitioned& block = program.programs[static_cast<std::size_t>(buffer.block)];
   const spmd::PartitionSpec& spec = block.specs[static_cast<std::size_t>(buffer.value.index)];
   const ir::TensorType whole = global_type(buffer.type, spec, program.mesh);
@@ -157,7 +166,8 @@ Tensor data_shard(const plan::StepProgram& program, const plan::Buffer& buffer, 
 
 NumericBackend::Initial initial_values(const plan::StepProgram& program, const InitialSettings& settings) {
   auto drawn_before = std::make_shared<Drawn>();
-  return [&program, settings, drawn_before](std::int64_t device, const run::Instance& instance, const plan::Buffer& buffer) {
+  return [&program, settings, drawn_before](std::int64_t device, const run::Instance& instance,
+                                            const plan::Buffer& buffer) {
     if (const ir::DataInput* input = data_of(program, buffer))
       return data_shard(program, buffer, *input, device, instance, 0, settings);
     const bool master = buffer.slot >= 0 && buffer.label == "master";
@@ -166,11 +176,15 @@ NumericBackend::Initial initial_values(const plan::StepProgram& program, const I
     const ParameterHome home = parameter_of(program, buffer);
     const std::string key = parameter_key(*home.parameter, instance.site);
     const auto known = drawn_before->find(key);
-    const Tensor& whole = known != drawn_before->end()
-                              ? known->second
-                              : drawn_before->emplace(key, initial_parameter(home.global, home.parameter->init, key, settings)).first->second;
+    const Tensor& whole =
+        known != drawn_before->end()
+            ? known->second
+            : drawn_before->emplace(key, initial_parameter(home.global, home.parameter->init, key, settings))
+                  .first->second;
     if (!master)
-      return shard(whole, program.programs[static_cast<std::size_t>(buffer.block)].specs[static_cast<std::size_t>(home.parameter->value.index)],
+      return shard(whole,
+                   program.programs[static_cast<std::size_t>(buffer.block)]
+                       .specs[static_cast<std::size_t>(home.parameter->value.index)],
                    program.mesh, device);
     // The master copy holds the same, already rounded, values at first, laid out as the optimizer state.
     ir::TensorType wide = home.global;
@@ -180,7 +194,8 @@ NumericBackend::Initial initial_values(const plan::StepProgram& program, const I
 }
 
 NumericBackend::Batches batch_values(const plan::StepProgram& program, const InitialSettings& settings) {
-  return [&program, settings](std::int64_t device, const run::Instance& instance, const plan::Buffer& buffer, std::int64_t step) {
+  return [&program, settings](std::int64_t device, const run::Instance& instance, const plan::Buffer& buffer,
+                              std::int64_t step) {
     const ir::DataInput* input = data_of(program, buffer);
     TPUSIM_CHECK(input != nullptr, "a batch for a buffer that holds no data");
     return data_shard(program, buffer, *input, device, instance, step, settings);

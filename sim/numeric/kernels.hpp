@@ -1,8 +1,8 @@
 // What each op computes: the kernels behind the numeric reader.
 //
-// evaluate() is one std::visit over the closed set of ops; the kernels live in kernels/<family>.cpp. Every sum runs in a fixed order on one
-// thread, so a result depends on the operands alone. Results are rounded to their dtype once per op; sums of products and
-// reductions of f32 and bf16 operands are kept in f32 inside a kernel, those of f64 in f64.
+// evaluate() is one std::visit over the closed set of ops; the kernels live in kernels/<family>.cpp. Every sum runs in
+// a fixed order on one thread, so a result depends on the operands alone. Results are rounded to their dtype once per
+// op; sums of products and reductions of f32 and bf16 operands are kept in f32 inside a kernel, those of f64 in f64.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace tpusim::numeric {
 
-// Where the shards of a call stand: ops that read a global position (masks, rotary, lookups, slices) ask for the first global
-// index of this device's shard. Without a mesh everything is whole and begins at 0.
+// Where the shards of a call stand: ops that read a global position (masks, rotary, lookups, slices) ask for the first
+// global index of this device's shard. Without a mesh everything is whole and begins at 0.
 struct Location {
   const spmd::Mesh* mesh = nullptr;
   std::int64_t device = 0;
@@ -28,7 +28,8 @@ struct Evaluation {
   std::int64_t flops = 0;
 };
 
-// Results have `result_types` (dtypes and shards). A collective is not a kernel: InternalError, as for operands that do not fit.
+// Results have `result_types` (dtypes and shards). A collective is not a kernel: InternalError, as for operands that do
+// not fit.
 Evaluation evaluate(const ir::OpKind& kind, const std::vector<const Tensor*>& operands,
                     const std::vector<ir::TensorType>& result_types, const Location& where);
 

@@ -1,7 +1,6 @@
 #include "sim/numeric/numeric_backend.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -51,8 +50,9 @@ NumericBackend::NumericBackend(const plan::StepProgram& program)
 
 std::vector<run::Instance> NumericBackend::persistent_instances(std::int64_t device, plan::BufferId id) const {
   const plan::Buffer& b = buffer(id);
-  const std::int32_t stage =
-      program_.pipeline_axis < 0 ? 0 : static_cast<std::int32_t>(program_.mesh.coordinate(device, program_.pipeline_axis));
+  const std::int32_t stage = program_.pipeline_axis < 0
+                                 ? 0
+                                 : static_cast<std::int32_t>(program_.mesh.coordinate(device, program_.pipeline_axis));
   std::vector<run::Instance> result;
   if (b.scope == plan::Scope::step) {
     if (b.stages.empty() || std::find(b.stages.begin(), b.stages.end(), stage) != b.stages.end())
@@ -100,9 +100,11 @@ void NumericBackend::observe(const Observation& observation) {
   observer_(observation);
 }
 
-// --- kernels -----------------------------------------------------------------------------------------------------------------
+// --- kernels
+// -----------------------------------------------------------------------------------------------------------------
 
-NumericBackend::Token NumericBackend::kernel(std::int32_t device, const run::KernelCall& call, Token stream, Token ready) {
+NumericBackend::Token NumericBackend::kernel(std::int32_t device, const run::KernelCall& call, Token stream,
+                                             Token ready) {
   const plan::Kernel& k = program_.kernels[static_cast<std::size_t>(call.kernel)];
   auto task = std::make_shared<KernelTask>();
   task->device = device;
@@ -132,8 +134,9 @@ void NumericBackend::run_kernel(const KernelTask& task) {
   std::unordered_map<std::int32_t, const Tensor*> values;
   Tensor step_number;
   for (const Bound& read : task.reads) {
-    TPUSIM_CHECK(read.cell->live && read.cell->written,
-                 "kernel " + std::string(k.label) + " reads " + std::string(buffer(read.buffer).label) + " before it is written");
+    TPUSIM_CHECK(read.cell->live && read.cell->written, "kernel " + std::string(k.label) + " reads " +
+                                                            std::string(buffer(read.buffer).label) +
+                                                            " before it is written");
     values[read.value.index] = &read.cell->tensor;
     if (read.buffer == program_.step_number && program_.step_number.valid()) {
       step_number = Tensor(buffer(read.buffer).type, {static_cast<double>(task.step + 1)});
@@ -165,13 +168,15 @@ void NumericBackend::run_kernel(const KernelTask& task) {
   }
   for (const Bound& bound : task.writes) {
     const auto found = made.find(bound.value.index);
-    TPUSIM_CHECK(found != made.end(), "kernel " + std::string(k.label) + " does not make " + std::string(buffer(bound.buffer).label));
+    TPUSIM_CHECK(found != made.end(),
+                 "kernel " + std::string(k.label) + " does not make " + std::string(buffer(bound.buffer).label));
     write(*bound.cell, bound.buffer, found->second);
   }
   executed_flops_ += flops;
 }
 
-// --- transfers ---------------------------------------------------------------------------------------------------------------
+// --- transfers
+// ---------------------------------------------------------------------------------------------------------------
 
 const Transport& NumericBackend::transport(std::int32_t plan) {
   std::unique_ptr<Transport>& made = transports_[static_cast<std::size_t>(plan)];
@@ -218,7 +223,8 @@ void NumericBackend::run_collective(const CollectiveTask& task) {
     operands.emplace_back();
     for (const Bound& read : member.reads) {
       TPUSIM_CHECK(read.cell->live && read.cell->written, "collective " + std::string(c.label) + " reads " +
-                                                              std::string(buffer(read.buffer).label) + " before it is written");
+                                                              std::string(buffer(read.buffer).label) +
+                                                              " before it is written");
       operands.back().push_back(&read.cell->tensor);
     }
   }
@@ -233,16 +239,19 @@ void NumericBackend::run_collective(const CollectiveTask& task) {
     for (std::size_t i = 0; i < c.ops.size(); ++i) {
       const Bound& bound = task.members[m].writes[i];
       if (observer_)
-        observe({task.members[m].device, c.program, c.ops[i], bound.value, task.site, task.microbatch, task.step, results[m][i]});
+        observe({task.members[m].device, c.program, c.ops[i], bound.value, task.site, task.microbatch, task.step,
+                 results[m][i]});
       write(*bound.cell, bound.buffer, std::move(results[m][i]));
     }
 }
 
-NumericBackend::Token NumericBackend::permute(const run::PermuteCall& call, Token stream, Token sender, Token receiver) {
+NumericBackend::Token NumericBackend::permute(const run::PermuteCall& call, Token stream, Token sender,
+                                              Token receiver) {
   Cell* source = memory(call.from_class).find(call.source);
   Cell* target = memory(call.to_class).find(call.target);
   const auto work = [this, source, target, from = call.source.buffer, id = call.target.buffer] {
-    TPUSIM_CHECK(source->live && source->written, "a stage sends " + std::string(buffer(from).label) + " before it is written");
+    TPUSIM_CHECK(source->live && source->written,
+                 "a stage sends " + std::string(buffer(from).label) + " before it is written");
     count(run::Traffic::permute, source->tensor.bytes());
     write(*target, id, source->tensor);
   };
@@ -258,7 +267,8 @@ NumericBackend::Token NumericBackend::stage_reduce(const run::StageReduceCall& c
     ids.push_back(call.instances[i].buffer);
   }
   const auto work = [this, cells, ids] {
-    for (const Cell* cell : cells) TPUSIM_CHECK(cell->live && cell->written, "a stage's sum is read before it is written");
+    for (const Cell* cell : cells)
+      TPUSIM_CHECK(cell->live && cell->written, "a stage's sum is read before it is written");
     Tensor sum = cells[0]->tensor;
     const ir::Map add{ir::Elementwise::add, 0};
     for (std::size_t i = 1; i < cells.size(); ++i)
@@ -271,14 +281,17 @@ NumericBackend::Token NumericBackend::stage_reduce(const run::StageReduceCall& c
   return issue(work, {streams, ready});
 }
 
-// --- memory and batches ------------------------------------------------------------------------------------------------------
+// --- memory and batches
+// ------------------------------------------------------------------------------------------------------
 
 NumericBackend::Token NumericBackend::allocate(std::int32_t device, const run::Instance& instance, Token previous) {
   Cell* cell = memory(device).add(instance);
-  return issue([this, device, cell, id = instance.buffer] { memory(device).allocate(*cell, buffer(id).type); }, {previous});
+  return issue([this, device, cell, id = instance.buffer] { memory(device).allocate(*cell, buffer(id).type); },
+               {previous});
 }
 
-NumericBackend::Token NumericBackend::release(std::int32_t device, const run::Instance& instance, Token previous, Token done) {
+NumericBackend::Token NumericBackend::release(std::int32_t device, const run::Instance& instance, Token previous,
+                                              Token done) {
   TPUSIM_CHECK(!buffer(instance.buffer).persistent, "a persistent buffer is released");
   Cell* cell = memory(device).remove(instance);
   return issue([this, device, cell] { memory(device).release(*cell); }, {previous, done});
@@ -302,90 +315,6 @@ NumericBackend::Token NumericBackend::batch(std::int32_t device, std::int64_t st
   batch_issues_.push_back(token);
   batch_tokens_[d][step] = token;
   return token;
-}
-
-// --- execution ---------------------------------------------------------------------------------------------------------------
-
-void NumericBackend::after_run() {
-  executed_issues_ = issues();
-  batch_issues_.clear();
-  for (DeviceMemory& m : memories_) m.recycle();
-}
-
-void NumericBackend::execute(const Order& order) {
-  graph_.run(order);
-  after_run();
-}
-
-void NumericBackend::execute_in_order(const std::vector<std::int64_t>& order) {
-  // A batch is no issue: it is put right before the first issue that waits for it.
-  std::vector<Token> tasks;
-  std::vector<bool> placed(static_cast<std::size_t>(graph_.size() - graph_.first_pending()), false);
-  const auto place_batches = [&](Token task) {
-    std::vector<Token> open = {task};
-    std::vector<Token> found;
-    while (!open.empty()) {
-      const Token now = open.back();
-      open.pop_back();
-      for (Token before : graph_.dependences(now)) {
-        if (before < graph_.first_pending()) continue;
-        const std::size_t at = static_cast<std::size_t>(before - graph_.first_pending());
-        if (placed[at]) continue;
-        const bool batch = std::find(batch_issues_.begin(), batch_issues_.end(), before) != batch_issues_.end();
-        if (graph_.has_work(before) && !batch) continue;
-        placed[at] = true;
-        if (batch) found.push_back(before);
-        open.push_back(before);
-      }
-    }
-    std::sort(found.begin(), found.end());
-    tasks.insert(tasks.end(), found.begin(), found.end());
-  };
-  for (std::int64_t i : order) {
-    TPUSIM_CHECK(i >= executed_issues_ && i < issues(), "an order names an issue that is not open");
-    place_batches(issues_[static_cast<std::size_t>(i)]);
-    tasks.push_back(issues_[static_cast<std::size_t>(i)]);
-  }
-  for (Token batch : batch_issues_)
-    if (std::find(tasks.begin(), tasks.end(), batch) == tasks.end()) tasks.push_back(batch);
-  graph_.run_in_order(tasks);
-  after_run();
-}
-
-std::vector<std::int64_t> NumericBackend::order_by_finish(const std::vector<std::int64_t>& finish) const {
-  TPUSIM_CHECK(static_cast<std::int64_t>(finish.size()) == issues() - executed_issues_,
-               "finish times for another number of issues");
-  std::vector<std::int64_t> order(finish.size());
-  std::iota(order.begin(), order.end(), executed_issues_);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return finish[static_cast<std::size_t>(a - executed_issues_)] < finish[static_cast<std::size_t>(b - executed_issues_)];
-  });
-  return order;
-}
-
-// --- afterwards --------------------------------------------------------------------------------------------------------------
-
-run::Tally NumericBackend::tally() const {
-  run::Tally tally;
-  for (std::size_t i = 0; i < bytes_sent_.size(); ++i) tally.bytes_sent[i] = bytes_sent_[i];
-  tally.executed_flops = executed_flops_;
-  for (const DeviceMemory& m : memories_) tally.peak_bytes = std::max(tally.peak_bytes, m.peak_bytes());
-  return tally;
-}
-
-void NumericBackend::reset_tally() {
-  for (auto& bytes : bytes_sent_) bytes = 0;
-  executed_flops_ = 0;
-  for (DeviceMemory& m : memories_) m.reset_peak();
-}
-
-const Tensor* NumericBackend::find(std::int64_t device, const run::Instance& instance) const {
-  const Cell* cell = memory(device).find_or_null(instance);
-  return cell != nullptr && cell->live && cell->written ? &cell->tensor : nullptr;
-}
-
-void NumericBackend::set(std::int64_t device, const run::Instance& instance, Tensor value) {
-  write(*memory(device).find(instance), instance.buffer, std::move(value));
 }
 
 static_assert(run::Backend<NumericBackend>);

@@ -1,9 +1,10 @@
 // The reader that executes a StepProgram with real numbers, every device with a memory of its own.
 //
-// Driven by run::Interpreter with one class per device. A token is a task of a graph: issuing builds the graph, execute() runs it
-// in a seeded shuffled order, on any number of threads, or in exactly the order in which the timing backend finished. Kernels evaluate
-// their ops on the device's buffers; collectives move real chunks by the steps of their plan; memory is allocated and released for real.
-// What it does is counted from what is really handed to products, wires and memories, never taken from the plan: the Tally.
+// Driven by run::Interpreter with one class per device. A token is a task of a graph: issuing builds the graph,
+// execute() runs it in a seeded shuffled order, on any number of threads, or in exactly the order in which the timing
+// backend finished. Kernels evaluate their ops on the device's buffers; collectives move real chunks by the steps of
+// their plan; memory is allocated and released for real. What it does is counted from what is really handed to
+// products, wires and memories, never taken from the plan: the Tally.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ namespace tpusim::numeric {
 // A value as it was made on a device: kernel results, those inside fused kernels included, and collective results.
 struct Observation {
   std::int64_t device = 0;
-  std::int32_t program = 0;      // index into StepProgram::programs
+  std::int32_t program = 0;  // index into StepProgram::programs
   ir::OpId op;
   ir::ValueId value;
   std::int32_t site = 0;
@@ -41,11 +42,13 @@ class NumericBackend {
 
   explicit NumericBackend(const plan::StepProgram& program);
 
-  // --- before the first step -------------------------------------------------------------------------------------------------
-  // The first value of each persistent buffer instance of each device (parameters, slots, data). Its type must be the buffer's.
+  // --- before the first step
+  // ------------------------------------------------------------------------------------------------- The first value
+  // of each persistent buffer instance of each device (parameters, slots, data). Its type must be the buffer's.
   using Initial = std::function<Tensor(std::int64_t device, const run::Instance&, const plan::Buffer&)>;
   void initialize(const Initial& initial);
-  // The batch of a step (0-based): called for each data buffer of a device before its first use in the step. Without it the first values stay.
+  // The batch of a step (0-based): called for each data buffer of a device before its first use in the step. Without it
+  // the first values stay.
   using Batches =
       std::function<Tensor(std::int64_t device, const run::Instance&, const plan::Buffer&, std::int64_t step)>;
   void set_batches(Batches batches) { batches_ = std::move(batches); }
@@ -55,7 +58,8 @@ class NumericBackend {
   // Shuffles the moves within the steps of collectives.
   void set_transport_seed(std::uint64_t seed) { transport_seed_ = seed; }
 
-  // --- run::Backend -----------------------------------------------------------------------------------------------------------
+  // --- run::Backend
+  // -----------------------------------------------------------------------------------------------------------
   Token origin() const { return graph_.origin(); }
   Token join(Token a, Token b) { return graph_.join(a, b); }
   Token kernel(std::int32_t device, const run::KernelCall& call, Token stream, Token ready);
@@ -66,18 +70,21 @@ class NumericBackend {
   Token release(std::int32_t device, const run::Instance& instance, Token memory, Token done);
   Token batch(std::int32_t device, std::int64_t step);
 
-  // --- execution ---------------------------------------------------------------------------------------------------------------
+  // --- execution
+  // ---------------------------------------------------------------------------------------------------------------
   void execute(const Order& order);
   // Every issue not yet executed, each once, numbered as below; InternalError when the order is not legal.
   void execute_in_order(const std::vector<std::int64_t>& issues);
-  // Calls of kernel, collective, permute, stage_reduce, allocate and release are *issues*, numbered from 0 in call order. The same
-  // interpreter issues the same sequence to a timing backend with a class per device, whose completion times give the order to replay:
-  // ascending by (finish, issue). `finish` covers the issues not yet executed, first to last.
+  // Calls of kernel, collective, permute, stage_reduce, allocate and release are *issues*, numbered from 0 in call
+  // order. The same interpreter issues the same sequence to a timing backend with a class per device, whose completion
+  // times give the order to replay: ascending by (finish, issue). `finish` covers the issues not yet executed, first to
+  // last.
   std::vector<std::int64_t> order_by_finish(const std::vector<std::int64_t>& finish) const;
   std::int64_t issues() const { return static_cast<std::int64_t>(issues_.size()); }
   std::int64_t executed_issues() const { return executed_issues_; }
 
-  // --- afterwards -------------------------------------------------------------------------------------------------------------
+  // --- afterwards
+  // -------------------------------------------------------------------------------------------------------------
   // Counted since the last reset. The peak is of the fullest device and begins with what is live at the reset.
   run::Tally tally() const;
   void reset_tally();
@@ -89,7 +96,7 @@ class NumericBackend {
   void set(std::int64_t device, const run::Instance& instance, Tensor value);
 
  private:
-  struct Bound {          // a value of a kernel and the cell it lives in
+  struct Bound {  // a value of a kernel and the cell it lives in
     ir::ValueId value;
     Cell* cell = nullptr;
     plan::BufferId buffer;
@@ -112,12 +119,12 @@ class NumericBackend {
   const plan::StepProgram& program_;
   TaskGraph graph_;
   std::vector<DeviceMemory> memories_;
-  std::vector<std::vector<plan::BufferId>> data_;             // data buffers by block
-  std::vector<std::map<std::int64_t, Token>> batch_tokens_;   // by device and step
-  std::vector<std::vector<Token>> data_readers_;              // by device: tasks that read data since the last batch
-  std::vector<std::unique_ptr<Transport>> transports_;        // by plan, made when first used
+  std::vector<std::vector<plan::BufferId>> data_;            // data buffers by block
+  std::vector<std::map<std::int64_t, Token>> batch_tokens_;  // by device and step
+  std::vector<std::vector<Token>> data_readers_;             // by device: tasks that read data since the last batch
+  std::vector<std::unique_ptr<Transport>> transports_;       // by plan, made when first used
   std::vector<Token> issues_;
-  std::vector<Token> batch_issues_;                           // tasks that have work and are no issue
+  std::vector<Token> batch_issues_;  // tasks that have work and are no issue
   std::int64_t executed_issues_ = 0;
   Batches batches_;
   Observer observer_;

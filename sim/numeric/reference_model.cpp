@@ -18,7 +18,8 @@ ReferenceModel::ReferenceModel(const ir::Model& model, const ir::OptimizerSettin
       const std::string key = parameter_key(parameter, site);
       if (parameters_.count(key) > 0) continue;
       const ir::TensorType& type = block(site).value(parameter.value).type;
-      const Tensor& first = parameters_.emplace(key, initial_parameter(type, parameter.init, key, settings)).first->second;
+      const Tensor& first =
+          parameters_.emplace(key, initial_parameter(type, parameter.init, key, settings)).first->second;
       if (!parameter.gradient.valid()) continue;
       Slots& slots = slots_[key];
       slots.parameter = &parameter;
@@ -58,7 +59,8 @@ double ReferenceModel::microbatch(std::int64_t step, std::int64_t index, bool ba
     for (const ir::DataInput& data : program.data) {
       const ir::TensorType& type = program.value(data.value).type;
       const bool ids = type.dtype == ir::DType::i32 && data.kind != ir::DataKind::positions;
-      run.set(data.value, initial_batch(type, data.kind, ids ? id_bound(program, data.value) : 0, step, index, settings_));
+      run.set(data.value,
+              initial_batch(type, data.kind, ids ? id_bound(program, data.value) : 0, step, index, settings_));
     }
     if (site > 0 && program.x_in.valid())
       run.set(program.x_in, runs[static_cast<std::size_t>(site - 1)].value(block(site - 1).x_out));
@@ -93,8 +95,8 @@ double ReferenceModel::step(std::int64_t step, std::int64_t microbatches) {
   return sum;
 }
 
-// Clipping by global norm (Pascanu et al. 2013) as torch.nn.utils.clip_grad_norm_ does it: scale = min(1, clip / (norm + 1e-6)), each
-// distinct parameter counted once.
+// Clipping by global norm (Pascanu et al. 2013) as torch.nn.utils.clip_grad_norm_ does it: scale = min(1, clip / (norm
+// + 1e-6)), each distinct parameter counted once.
 void ReferenceModel::update(std::int64_t step) {
   gscale_ = 1;
   if (optimizer_.clip_norm > 0) {

@@ -12,8 +12,9 @@ ReferenceRun::ReferenceRun(const ir::Program& program)
 
 void ReferenceRun::set(ir::ValueId id, Tensor value) {
   const ir::TensorType& type = program_.value(id).type;
-  TPUSIM_CHECK(value.dtype() == type.dtype && value.shape() == type.shape,
-               std::string(program_.value(id).label) + " is " + ir::to_string(type) + ", not " + ir::to_string(value.type()));
+  TPUSIM_CHECK(
+      value.dtype() == type.dtype && value.shape() == type.shape,
+      std::string(program_.value(id).label) + " is " + ir::to_string(type) + ", not " + ir::to_string(value.type()));
   const std::size_t at = static_cast<std::size_t>(id.index);
   values_[at] = std::move(value);
   known_[at] = given_[at] = true;
@@ -41,7 +42,8 @@ void ReferenceRun::run(ir::Phase first, ir::Phase last) {
 }
 
 const Tensor& ReferenceRun::value(ir::ValueId id) const {
-  TPUSIM_CHECK(has(id), "the value " + std::string(program_.value(id).label) + " of " + program_.name + " is not known");
+  TPUSIM_CHECK(has(id),
+               "the value " + std::string(program_.value(id).label) + " of " + program_.name + " is not known");
   return values_[static_cast<std::size_t>(id.index)];
 }
 

@@ -15,9 +15,11 @@ namespace tpusim::numeric {
 class ReferenceRun {
  public:
   explicit ReferenceRun(const ir::Program& program);
-  // An input (a value without producer; its place does not matter), or any value to be taken as given: its producer is then not run.
+  // An input (a value without producer; its place does not matter), or any value to be taken as given: its producer is
+  // then not run.
   void set(ir::ValueId id, Tensor value);
-  // Runs all ops of these phases in order, skipping those whose results are given. InternalError when an operand is not known.
+  // Runs all ops of these phases in order, skipping those whose results are given. InternalError when an operand is not
+  // known.
   void run(ir::Phase first, ir::Phase last);
   void run() { run(ir::Phase::forward, ir::Phase::update); }
   bool has(ir::ValueId id) const { return known_[static_cast<std::size_t>(id.index)]; }
@@ -31,14 +33,15 @@ class ReferenceRun {
   std::int64_t flops_ = 0;
 };
 
-// A whole model's training on one device: microbatches accumulate, gradients are clipped by their global norm, parameters updated. The
-// arithmetic that a strategy must reproduce.
+// A whole model's training on one device: microbatches accumulate, gradients are clipped by their global norm,
+// parameters updated. The arithmetic that a strategy must reproduce.
 class ReferenceModel {
  public:
   // `model` is differentiated; it must outlive this.
   ReferenceModel(const ir::Model& model, const ir::OptimizerSettings& optimizer, ir::DType gradient_dtype,
                  ir::DType master_dtype, const InitialSettings& settings);
-  // One optimizer step over microbatches 0 .. count - 1 of step `step` (0-based); returns the loss, the sum of the microbatches' shares.
+  // One optimizer step over microbatches 0 .. count - 1 of step `step` (0-based); returns the loss, the sum of the
+  // microbatches' shares.
   double step(std::int64_t step, std::int64_t microbatches);
   // The loss alone, parameters unchanged, nothing differentiated.
   double loss(std::int64_t step, std::int64_t microbatches);

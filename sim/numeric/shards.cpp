@@ -27,22 +27,24 @@ Blocks blocks_of(const ir::Shape& whole, ir::DimName dim, std::int64_t count) {
 }  // namespace
 
 template <class T>
-void copy_shard(const ir::Shape& whole, ir::DimName dim, std::int64_t count, std::int64_t index, std::span<const T> from,
-                std::span<T> to) {
+void copy_shard(const ir::Shape& whole, ir::DimName dim, std::int64_t count, std::int64_t index,
+                std::span<const T> from, std::span<T> to) {
   const Blocks b = blocks_of(whole, dim, count);
   for (std::int64_t row = 0; row < b.outer; ++row)
     std::copy_n(from.begin() + (row * count + index) * b.block, b.block, to.begin() + row * b.block);
 }
 template <class T>
-void paste_shard(const ir::Shape& whole, ir::DimName dim, std::int64_t count, std::int64_t index, std::span<const T> from,
-                 std::span<T> to) {
+void paste_shard(const ir::Shape& whole, ir::DimName dim, std::int64_t count, std::int64_t index,
+                 std::span<const T> from, std::span<T> to) {
   const Blocks b = blocks_of(whole, dim, count);
   for (std::int64_t row = 0; row < b.outer; ++row)
     std::copy_n(from.begin() + row * b.block, b.block, to.begin() + (row * count + index) * b.block);
 }
-#define TPUSIM_SHARDS(T)                                                                                              \
-  template void copy_shard<T>(const ir::Shape&, ir::DimName, std::int64_t, std::int64_t, std::span<const T>, std::span<T>); \
-  template void paste_shard<T>(const ir::Shape&, ir::DimName, std::int64_t, std::int64_t, std::span<const T>, std::span<T>);
+#define TPUSIM_SHARDS(T)                                                                                      \
+  template void copy_shard<T>(const ir::Shape&, ir::DimName, std::int64_t, std::int64_t, std::span<const T>,  \
+                              std::span<T>);                                                                  \
+  template void paste_shard<T>(const ir::Shape&, ir::DimName, std::int64_t, std::int64_t, std::span<const T>, \
+                               std::span<T>);
 TPUSIM_SHARDS(double)
 TPUSIM_SHARDS(float)
 TPUSIM_SHARDS(std::int32_t)
@@ -104,7 +106,8 @@ Tensor shard(const Tensor& global, const spmd::PartitionSpec& spec, const spmd::
 namespace {
 
 // Devices with one place in the tensor, by their index among the partial group; those beyond the first are replicas.
-Tensor reduced_group(const std::vector<const Tensor*>& shards, const std::vector<std::int64_t>& group, ir::Reduction kind) {
+Tensor reduced_group(const std::vector<const Tensor*>& shards, const std::vector<std::int64_t>& group,
+                     ir::Reduction kind) {
   Tensor sum = *shards[static_cast<std::size_t>(group[0])];
   for (std::size_t i = 1; i < group.size(); ++i) {
     const Tensor* next = shards[static_cast<std::size_t>(group[i])];

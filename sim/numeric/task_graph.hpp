@@ -1,8 +1,8 @@
 // A graph of tasks, run in any order that its edges allow.
 //
-// Tasks are added one by one; a task may depend on earlier ones only, so the graph has no cycle. run() takes the ready tasks in
-// a seeded shuffled order, on one thread or several; run_in_order() takes exactly the order given. What a task computes must depend on
-// its predecessors alone: then every order gives the same values, bit for bit.
+// Tasks are added one by one; a task may depend on earlier ones only, so the graph has no cycle. run() takes the ready
+// tasks in a seeded shuffled order, on one thread or several; run_in_order() takes exactly the order given. What a task
+// computes must depend on its predecessors alone: then every order gives the same values, bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,11 @@ class TaskGraph {
   // A join of any number.
   Task join(const std::vector<Task>& tasks);
 
-  // Runs all that has been added and not yet run. The first failure stops the run and is thrown; the graph is then unusable.
+  // Runs all that has been added and not yet run. The first failure stops the run and is thrown; the graph is then
+  // unusable.
   void run(const Order& order);
-  // `order` names every task with work that has not been run, each once; InternalError when one comes before a dependence.
+  // `order` names every task with work that has not been run, each once; InternalError when one comes before a
+  // dependence.
   void run_in_order(std::span<const Task> order);
 
   // Tasks not yet run are [first_pending(), size()).

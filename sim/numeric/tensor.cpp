@@ -26,10 +26,16 @@ float round_to_bf16(float x) {
 
 Tensor::Tensor(const ir::TensorType& type) : type_(type) {
   switch (type.dtype) {
-    case ir::DType::f64: data_ = std::vector<double>(entries(type)); break;
+    case ir::DType::f64:
+      data_ = std::vector<double>(entries(type));
+      break;
     case ir::DType::f32:
-    case ir::DType::bf16: data_ = std::vector<float>(entries(type)); break;
-    case ir::DType::i32: data_ = std::vector<std::int32_t>(entries(type)); break;
+    case ir::DType::bf16:
+      data_ = std::vector<float>(entries(type));
+      break;
+    case ir::DType::i32:
+      data_ = std::vector<std::int32_t>(entries(type));
+      break;
   }
 }
 
@@ -49,12 +55,18 @@ double Tensor::at(std::int64_t i) const {
 void Tensor::set(std::int64_t i, double value) {
   const std::size_t at = static_cast<std::size_t>(i);
   switch (type_.dtype) {
-    case ir::DType::f64: std::get<std::vector<double>>(data_).at(at) = value; break;
-    case ir::DType::f32: std::get<std::vector<float>>(data_).at(at) = static_cast<float>(value); break;
+    case ir::DType::f64:
+      std::get<std::vector<double>>(data_).at(at) = value;
+      break;
+    case ir::DType::f32:
+      std::get<std::vector<float>>(data_).at(at) = static_cast<float>(value);
+      break;
     case ir::DType::bf16:
       std::get<std::vector<float>>(data_).at(at) = round_to_bf16(static_cast<float>(value));
       break;
-    case ir::DType::i32: std::get<std::vector<std::int32_t>>(data_).at(at) = static_cast<std::int32_t>(value); break;
+    case ir::DType::i32:
+      std::get<std::vector<std::int32_t>>(data_).at(at) = static_cast<std::int32_t>(value);
+      break;
   }
 }
 
@@ -101,7 +113,8 @@ double max_difference(const Tensor& a, const Tensor& b) {
     const double x = a.at(i), y = b.at(i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
     const double difference = std::abs(x - y);
-    if (!(difference <= largest)) largest = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+    if (!(difference <= largest))
+      largest = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
   }
   return largest;
 }

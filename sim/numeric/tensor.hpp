@@ -1,7 +1,7 @@
 // A dense tensor in the memory of one simulated device: real numbers, row-major in the order of its shape's dims.
 //
-// f64 is stored as double, f32 as float, bf16 as float that is rounded to the nearest bf16 (ties to even) after every op,
-// i32 as int32. A bf16 entry counts as two bytes, as on the machine, though it is held in four here.
+// f64 is stored as double, f32 as float, bf16 as float that is rounded to the nearest bf16 (ties to even) after every
+// op, i32 as int32. A bf16 entry counts as two bytes, as on the machine, though it is held in four here.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ float round_to_bf16(float x);
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(const ir::TensorType& type);                               // zeros
-  Tensor(const ir::TensorType& type, const std::vector<double>& values);     // each rounded to the dtype
+  explicit Tensor(const ir::TensorType& type);                            // zeros
+  Tensor(const ir::TensorType& type, const std::vector<double>& values);  // each rounded to the dtype
 
   const ir::TensorType& type() const { return type_; }
   const ir::Shape& shape() const { return type_.shape; }

@@ -13,7 +13,8 @@ namespace tpusim::numeric {
 namespace {
 
 // Member of the line through `member` along a grid axis whose coordinate there is `coordinate`.
-std::int32_t on_line(const plan::CollectivePlan& plan, std::int32_t member, std::int32_t axis, std::int32_t coordinate) {
+std::int32_t on_line(const plan::CollectivePlan& plan, std::int32_t member, std::int32_t axis,
+                     std::int32_t coordinate) {
   std::int64_t stride = 1;
   for (std::size_t i = plan.axes.size(); i-- > static_cast<std::size_t>(axis) + 1;) stride *= plan.axes[i].size;
   const std::int64_t size = plan.axes[static_cast<std::size_t>(axis)].size;
@@ -54,11 +55,13 @@ Transport::Transport(const plan::CollectivePlan& plan) : plan_(plan) {
             transfer.to = on_line(plan, line, work.axis, m.to);
             transfer.add = work.reduce;
             transfer.target =
-                targets.try_emplace({line, m.to, m.chunk}, static_cast<std::int32_t>(steps_[begin + s].size())).first->second;
+                targets.try_emplace({line, m.to, m.chunk}, static_cast<std::int32_t>(steps_[begin + s].size()))
+                    .first->second;
             const std::int64_t skipped = m.half == 2 ? plan::half_elements(part, 1) : 0;
             for (std::int32_t slot : plan::chunk_slots(plan, p, w, line, m.chunk))
-              transfer.ranges.push_back({slot * plan.shard_elements + part_begin[static_cast<std::size_t>(work.part)] + skipped,
-                                         plan::half_elements(part, m.half)});
+              transfer.ranges.push_back(
+                  {slot * plan.shard_elements + part_begin[static_cast<std::size_t>(work.part)] + skipped,
+                   plan::half_elements(part, m.half)});
             steps_[begin + s].push_back(std::move(transfer));
           }
         }
@@ -134,7 +137,8 @@ Piece piece_of(const ir::OpKind& op, const plan::CollectivePlan& plan) {
 }  // namespace
 
 template <class T>
-std::int64_t Transport::run_as(const std::vector<ir::OpKind>& ops, const std::vector<std::vector<const Tensor*>>& operands,
+std::int64_t Transport::run_as(const std::vector<ir::OpKind>& ops,
+                               const std::vector<std::vector<const Tensor*>>& operands,
                                const std::vector<ir::TensorType>& types, std::uint64_t seed,
                                std::vector<std::vector<Tensor>>& results) const {
   const std::size_t members = static_cast<std::size_t>(plan_.members);
@@ -158,9 +162,8 @@ std::int64_t Transport::run_as(const std::vector<ir::OpKind>& ops, const std::ve
                         std::span<T>(held[m]).subspan(static_cast<std::size_t>(slot * plan_.shard_elements + at),
                                                       static_cast<std::size_t>(share)));
       } else {
-        const std::int64_t first = plan_.kind == plan::CollectiveKind::all_gather
-                                       ? static_cast<std::int64_t>(m) * plan_.shard_elements
-                                       : 0;
+        const std::int64_t first =
+            plan_.kind == plan::CollectiveKind::all_gather ? static_cast<std::int64_t>(m) * plan_.shard_elements : 0;
         std::copy(x.begin(), x.end(), held[m].begin() + first + at);
       }
       at += share;
@@ -206,10 +209,13 @@ std::int64_t Transport::run(const std::vector<ir::OpKind>& ops, const std::vecto
   for (const ir::TensorType& type : types)
     TPUSIM_CHECK(type.dtype == types[0].dtype, "a collective on tensors of several dtypes");
   switch (types[0].dtype) {
-    case ir::DType::f64: return run_as<double>(ops, operands, types, seed, results);
+    case ir::DType::f64:
+      return run_as<double>(ops, operands, types, seed, results);
     case ir::DType::f32:
-    case ir::DType::bf16: return run_as<float>(ops, operands, types, seed, results);
-    case ir::DType::i32: return run_as<std::int32_t>(ops, operands, types, seed, results);
+    case ir::DType::bf16:
+      return run_as<float>(ops, operands, types, seed, results);
+    case ir::DType::i32:
+      return run_as<std::int32_t>(ops, operands, types, seed, results);
   }
   return 0;
 }

@@ -1,9 +1,9 @@
 // Collectives carried out on real numbers by the steps of their plan.
 //
-// Each member of a replica group holds one slot per member, a slot being that member's shard, flattened and padded to the plan's
-// shard_elements (the tensors of a bucket one after the other). A plan's phases and steps become transfers between slots:
-// within a step all sources are read before any target is written, and the transfers are taken in a seeded shuffled order;
-// what arrives at one target is applied in plan order, so sums do not depend on the seed.
+// Each member of a replica group holds one slot per member, a slot being that member's shard, flattened and padded to
+// the plan's shard_elements (the tensors of a bucket one after the other). A plan's phases and steps become transfers
+// between slots: within a step all sources are read before any target is written, and the transfers are taken in a
+// seeded shuffled order; what arrives at one target is applied in plan order, so sums do not depend on the seed.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class Transport {
  public:
   explicit Transport(const plan::CollectivePlan& plan);
 
-  // operands[member][tensor] -> results[member][tensor] of `types[tensor]`, for the ops (one a tensor) that the collective carries
-  // out. Returns the bytes that the members sent, all together: entries moved times the size of their dtype.
-  // InternalError when an op is not of the plan's kind or the tensors do not fit the plan.
+  // operands[member][tensor] -> results[member][tensor] of `types[tensor]`, for the ops (one a tensor) that the
+  // collective carries out. Returns the bytes that the members sent, all together: entries moved times the size of
+  // their dtype. InternalError when an op is not of the plan's kind or the tensors do not fit the plan.
   std::int64_t run(const std::vector<ir::OpKind>& ops, const std::vector<std::vector<const Tensor*>>& operands,
                    const std::vector<ir::TensorType>& types, std::uint64_t seed,
                    std::vector<std::vector<Tensor>>& results) const;

@@ -30,10 +30,16 @@ Tensor make_tensor(const ir::TensorType& type, std::span<const T> values) {
     for (std::size_t i = 0; i < values.size(); ++i) out[i] = static_cast<Held>(values[i]);
   };
   switch (type.dtype) {
-    case ir::DType::f64: fill(double{}); break;
+    case ir::DType::f64:
+      fill(double{});
+      break;
     case ir::DType::f32:
-    case ir::DType::bf16: fill(float{}); break;
-    case ir::DType::i32: fill(std::int32_t{}); break;
+    case ir::DType::bf16:
+      fill(float{});
+      break;
+    case ir::DType::i32:
+      fill(std::int32_t{});
+      break;
   }
   result.round();
   return result;

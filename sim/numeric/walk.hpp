@@ -15,8 +15,8 @@ using Strides = InlineVector<std::int64_t, ir::kMaxRank>;
 // For each dim of `over` its row-major stride in `of`; 0 where `of` lacks it (it is broadcast).
 Strides strides_over(const ir::Shape& over, const ir::Shape& of);
 
-// Calls f(first, count) for each row of `shape` (its last dim), in row-major order: `first[j]` is the offset of the row's
-// first entry under strides[j]; the row's entries lie strides[j].back() apart. Rank 0 is one row of one entry.
+// Calls f(first, count) for each row of `shape` (its last dim), in row-major order: `first[j]` is the offset of the
+// row's first entry under strides[j]; the row's entries lie strides[j].back() apart. Rank 0 is one row of one entry.
 template <std::size_t N, class F>
 void for_each_row(const ir::Shape& shape, const std::array<Strides, N>& strides, F&& f) {
   std::array<std::int64_t, N> first{};

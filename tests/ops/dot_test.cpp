@@ -18,7 +18,8 @@ TEST_CASE("a dim of both operands and the result is a batch dim, wherever it sta
   // batch 2: [1 2] . [3 4] = 11; [5 6] . [7 8] = 83
   const Tensor lhs = tensor({dim(kEmbed, 2), dim(kBatch, 2)}, {1, 5, 2, 6});
   const Tensor rhs = tensor({dim(kBatch, 2), dim(kEmbed, 2)}, {3, 4, 7, 8});
-  CHECK(evaluate(ir::Dot{}, {lhs, rhs}, ir::DType::f64, {dim(kBatch, 2)})[0].to_doubles() == std::vector<double>{11, 83});
+  CHECK(evaluate(ir::Dot{}, {lhs, rhs}, ir::DType::f64, {dim(kBatch, 2)})[0].to_doubles() ==
+        std::vector<double>{11, 83});
 }
 
 TEST_CASE("a dot without a contracted dim is an outer product") {
@@ -48,7 +49,8 @@ TEST_CASE("a bf16 dot accumulates in f32 and rounds once") {
   const Tensor rhs = tensor({dim(kEmbed, 5)}, {1, 1, 1, 1, 1}, ir::DType::bf16);
   CHECK(evaluate(ir::Dot{}, {lhs, rhs}, ir::DType::bf16, {})[0].at(0) == 260);
   // 256 + 1 = 257 is no bf16: one rounding to 256, and in f32 it stays.
-  const Tensor two = tensor({dim(kEmbed, 2)}, {256, 1}, ir::DType::bf16), ones = tensor({dim(kEmbed, 2)}, {1, 1}, ir::DType::bf16);
+  const Tensor two = tensor({dim(kEmbed, 2)}, {256, 1}, ir::DType::bf16),
+               ones = tensor({dim(kEmbed, 2)}, {1, 1}, ir::DType::bf16);
   CHECK(evaluate(ir::Dot{}, {two, ones}, ir::DType::bf16, {})[0].at(0) == 256);
   CHECK(evaluate(ir::Dot{}, {two, ones}, ir::DType::f32, {})[0].at(0) == 257);
 }

@@ -1,7 +1,7 @@
-#include "ops_support.hpp"
-
 #include <cmath>
 #include <limits>
+
+#include "ops_support.hpp"
 
 using namespace tpusim;
 using namespace tpusim::ops_test;
@@ -20,13 +20,16 @@ ir::Shape k_shape(const Sizes& s) {
 }
 
 // softmax(scale q k^T) v by its definition, one query at a time.
-std::vector<double> attention(const Tensor& q, const Tensor& k, const Tensor& v, const Sizes& s, double scale, bool causal) {
+std::vector<double> attention(const Tensor& q, const Tensor& k, const Tensor& v, const Sizes& s, double scale,
+                              bool causal) {
   std::vector<double> o;
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t i = 0; i < s.seq; ++i)
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t g = 0; g < s.group; ++g) {
-          const auto key = [&](std::int64_t j, std::int64_t w) { return ((b * s.keys + j) * s.heads + h) * s.width + w; };
+          const auto key = [&](std::int64_t j, std::int64_t w) {
+            return ((b * s.keys + j) * s.heads + h) * s.width + w;
+          };
           std::vector<double> weight;
           double total = 0;
           for (std::int64_t j = 0; j < s.keys && (!causal || j <= i); ++j) {
@@ -38,7 +41,8 @@ std::vector<double> attention(const Tensor& q, const Tensor& k, const Tensor& v,
           }
           for (std::int64_t w = 0; w < s.width; ++w) {
             double sum = 0;
-            for (std::size_t j = 0; j < weight.size(); ++j) sum += weight[j] / total * v.at(key(static_cast<std::int64_t>(j), w));
+            for (std::size_t j = 0; j < weight.size(); ++j)
+              sum += weight[j] / total * v.at(key(static_cast<std::int64_t>(j), w));
             o.push_back(sum);
           }
         }
@@ -67,7 +71,8 @@ TEST_CASE("keys may be more than queries") {
 
 TEST_CASE("one key has all the weight, and lse is its score") {
   const Sizes s{1, 1, 1, 1, 1, 2};
-  const auto y = evaluate(ir::Flash{0.5, true, 128, {}}, {tensor(q_shape(s), {2, 3}), tensor(k_shape(s), {4, 5}), tensor(k_shape(s), {6, 7})});
+  const auto y = evaluate(ir::Flash{0.5, true, 128, {}},
+                          {tensor(q_shape(s), {2, 3}), tensor(k_shape(s), {4, 5}), tensor(k_shape(s), {6, 7})});
   CHECK(y[0].to_doubles() == std::vector<double>{6, 7});
   CHECK(y[1].to_doubles() == std::vector<double>{11.5});  // 0.5 (2 x 4 + 3 x 5)
 }
@@ -75,7 +80,8 @@ TEST_CASE("one key has all the weight, and lse is its score") {
 TEST_CASE("large scores neither overflow nor lose the softmax") {
   const Sizes s{1, 2, 2, 1, 1, 1};
   // Scores of query 1: 1000 and 2000; the larger has all the weight.
-  const auto y = evaluate(ir::Flash{1, true, 1, {}}, {tensor(q_shape(s), {1, 1000}), tensor(k_shape(s), {1, 2}), tensor(k_shape(s), {3, 5})});
+  const auto y = evaluate(ir::Flash{1, true, 1, {}},
+                          {tensor(q_shape(s), {1, 1000}), tensor(k_shape(s), {1, 2}), tensor(k_shape(s), {3, 5})});
   CHECK(y[0].to_doubles() == std::vector<double>{3, 5});
   CHECK(y[1].to_doubles() == std::vector<double>{1, 2000});
 }
@@ -119,15 +125,18 @@ TEST_CASE("padded keys are never seen and padded queries stay 0, forward and bac
     shape[at].valid = 3;
     return shape;
   };
-  const Tensor q = uniform(pad(q_shape(s), 1), 1), k = uniform(pad(k_shape(s), 1), 2), v = uniform(pad(k_shape(s), 1), 3);
+  const Tensor q = uniform(pad(q_shape(s), 1), 1), k = uniform(pad(k_shape(s), 1), 2),
+               v = uniform(pad(k_shape(s), 1), 3);
   const Sizes t{1, 3, 3, 1, 1, 2};
   const auto first = [](const Tensor& x, std::int64_t count) {
     const auto all = x.to_doubles();
     return std::vector<double>(all.begin(), all.begin() + count);
   };
-  const Tensor q3 = tensor(q_shape(t), first(q, 6)), k3 = tensor(k_shape(t), first(k, 6)), v3 = tensor(k_shape(t), first(v, 6));
+  const Tensor q3 = tensor(q_shape(t), first(q, 6)), k3 = tensor(k_shape(t), first(k, 6)),
+               v3 = tensor(k_shape(t), first(v, 6));
   for (bool causal : {false, true}) {
-    const auto y = evaluate(ir::Flash{0.7, causal, 2, {}}, {q, k, v}), y3 = evaluate(ir::Flash{0.7, causal, 2, {}}, {q3, k3, v3});
+    const auto y = evaluate(ir::Flash{0.7, causal, 2, {}}, {q, k, v}),
+               y3 = evaluate(ir::Flash{0.7, causal, 2, {}}, {q3, k3, v3});
     CHECK(first(y[0], 6) == y3[0].to_doubles());
     CHECK(y[0].at(6) == 0);
     CHECK(y[0].at(7) == 0);
@@ -157,7 +166,8 @@ TEST_CASE("queries split over devices mask by their global positions") {
 
 TEST_CASE("bf16 attention keeps its statistics in f32 and is near that of f64") {
   const Sizes s{1, 8, 8, 2, 1, 8};
-  const Tensor q = uniform(q_shape(s), 1, ir::DType::bf16), k = uniform(k_shape(s), 2, ir::DType::bf16), v = uniform(k_shape(s), 3, ir::DType::bf16);
+  const Tensor q = uniform(q_shape(s), 1, ir::DType::bf16), k = uniform(k_shape(s), 2, ir::DType::bf16),
+               v = uniform(k_shape(s), 3, ir::DType::bf16);
   const auto y = evaluate(ir::Flash{0.35, true, 4, {}}, {q, k, v}, ir::DType::bf16);
   CHECK(y[1].dtype() == ir::DType::f32);
   // The operands are the same rounded numbers; what is left is one rounding of o, below 1: half of 2^-8.

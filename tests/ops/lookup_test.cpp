@@ -11,14 +11,16 @@ const Tensor kIds = tensor({dim(kSeq, 3)}, {2, 0, 2}, ir::DType::i32);
 
 TEST_CASE("a lookup takes the rows that the ids name") {
   const Tensor table = tensor({dim(kVocab, 3), dim(kEmbed, 2)}, {1, 2, 3, 4, 5, 6});
-  CHECK(evaluate(ir::Lookup{kVocab, {}}, {table, kIds})[0] == tensor({dim(kSeq, 3), dim(kEmbed, 2)}, {5, 6, 1, 2, 5, 6}));
+  CHECK(evaluate(ir::Lookup{kVocab, {}}, {table, kIds})[0] ==
+        tensor({dim(kSeq, 3), dim(kEmbed, 2)}, {5, 6, 1, 2, 5, 6}));
   const Tensor turned = tensor({dim(kEmbed, 2), dim(kVocab, 3)}, {1, 3, 5, 2, 4, 6});
   CHECK(evaluate(ir::Lookup{kVocab, {}}, {turned, kIds})[0].to_doubles() == std::vector<double>{5, 6, 1, 2, 5, 6});
 }
 
 TEST_CASE("a split table gives 0 for the rows of others, so that the parts sum to the whole") {
   const ir::Lookup op{kVocab, {0}};
-  const Tensor low = tensor({dim(kVocab, 2), dim(kEmbed, 1)}, {10, 11}), high = tensor({dim(kVocab, 2), dim(kEmbed, 1)}, {12, 13});
+  const Tensor low = tensor({dim(kVocab, 2), dim(kEmbed, 1)}, {10, 11}),
+               high = tensor({dim(kVocab, 2), dim(kEmbed, 1)}, {12, 13});
   CHECK(evaluate(op, {low, kIds}, ir::DType::f64, {}, {&kMesh, 0})[0].to_doubles() == std::vector<double>{0, 10, 0});
   CHECK(evaluate(op, {high, kIds}, ir::DType::f64, {}, {&kMesh, 1})[0].to_doubles() == std::vector<double>{12, 0, 12});
 }

@@ -1,6 +1,6 @@
-#include "ops_support.hpp"
-
 #include <cmath>
+
+#include "ops_support.hpp"
 
 using namespace tpusim;
 using namespace tpusim::ops_test;
@@ -64,7 +64,8 @@ TEST_CASE("elementwise functions of two operands have their known values") {
 
 TEST_CASE("an operand that lacks a dim is broadcast along it, on either side") {
   const Tensor x = tensor({dim(kSeq, 2), dim(kEmbed, 3)}, {1, 2, 3, 4, 5, 6});
-  const Tensor row = tensor({dim(kEmbed, 3)}, {10, 20, 30}), column = tensor({dim(kSeq, 2)}, {1, -1}), one = tensor({}, {2});
+  const Tensor row = tensor({dim(kEmbed, 3)}, {10, 20, 30}), column = tensor({dim(kSeq, 2)}, {1, -1}),
+               one = tensor({}, {2});
   CHECK(evaluate(ir::Map{E::add, 0}, {x, row})[0].to_doubles() == std::vector<double>{11, 22, 33, 14, 25, 36});
   CHECK(evaluate(ir::Map{E::mul, 0}, {x, column})[0].to_doubles() == std::vector<double>{1, 2, 3, -4, -5, -6});
   CHECK(evaluate(ir::Map{E::mul, 0}, {x, one})[0].to_doubles() == std::vector<double>{2, 4, 6, 8, 10, 12});
@@ -73,15 +74,18 @@ TEST_CASE("an operand that lacks a dim is broadcast along it, on either side") {
 }
 
 TEST_CASE("every op rounds its result to bf16 once") {
-  const Tensor x = tensor({dim(kEmbed, 2)}, {256, 1}, ir::DType::bf16), y = tensor({dim(kEmbed, 2)}, {1, 0.1}, ir::DType::bf16);
+  const Tensor x = tensor({dim(kEmbed, 2)}, {256, 1}, ir::DType::bf16),
+               y = tensor({dim(kEmbed, 2)}, {1, 0.1}, ir::DType::bf16);
   // 257 -> 256; 1 + 0.10009765625 -> 1.1015625 (spacing 1/128: 141/128)
   CHECK(evaluate(ir::Map{E::add, 0}, {x, y}, ir::DType::bf16)[0].to_doubles() == std::vector<double>{256, 1.1015625});
-  CHECK(evaluate(ir::Map{E::cast, 0}, {tensor({dim(kEmbed, 1)}, {0.1}, ir::DType::f32)}, ir::DType::bf16)[0].at(0) == 0.10009765625);
+  CHECK(evaluate(ir::Map{E::cast, 0}, {tensor({dim(kEmbed, 1)}, {0.1}, ir::DType::f32)}, ir::DType::bf16)[0].at(0) ==
+        0.10009765625);
   CHECK(evaluate(ir::Map{E::cast, 0}, {y}, ir::DType::f32)[0].at(1) == 0.10009765625);
 }
 
 TEST_CASE("f32 is computed in f32") {
-  const Tensor x = tensor({dim(kEmbed, 1)}, {16777216}, ir::DType::f32), y = tensor({dim(kEmbed, 1)}, {1}, ir::DType::f32);
+  const Tensor x = tensor({dim(kEmbed, 1)}, {16777216}, ir::DType::f32),
+               y = tensor({dim(kEmbed, 1)}, {1}, ir::DType::f32);
   CHECK(evaluate(ir::Map{E::add, 0}, {x, y}, ir::DType::f32)[0].at(0) == 16777216);  // 2^24 + 1 is no float
 }
 
@@ -99,7 +103,8 @@ TEST_CASE("gradients of one-operand functions are those of finite differences") 
 TEST_CASE("gradients of two-operand functions are those of finite differences, broadcasts included") {
   const Tensor x = tensor({dim(kSeq, 2), dim(kEmbed, 3)}, {1, -2, 3, 0.4, 5, -0.6});
   const Tensor same = tensor({dim(kSeq, 2), dim(kEmbed, 3)}, {2, 1.5, -1, 3, 0.7, -2});
-  const Tensor row = tensor({dim(kEmbed, 3)}, {1.2, -0.8, 2}), one = tensor({}, {0.9}), column = tensor({dim(kSeq, 2)}, {1.5, -2.5});
+  const Tensor row = tensor({dim(kEmbed, 3)}, {1.2, -0.8, 2}), one = tensor({}, {0.9}),
+               column = tensor({dim(kSeq, 2)}, {1.5, -2.5});
   for (E kind : {E::add, E::sub, E::mul, E::div, E::maximum})
     for (const Tensor& y : {same, row, column, one})
       for (std::size_t operand : {0u, 1u}) check_gradient(ir::Map{kind, 0}, {x, y}, operand);

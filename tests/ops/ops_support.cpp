@@ -63,7 +63,8 @@ void check_close(const Tensor& a, const std::vector<double>& expected, double to
   }
 }
 
-void check_gradient(const ir::OpKind& kind, const std::vector<Tensor>& operands, std::size_t operand, const ir::Shape& like) {
+void check_gradient(const ir::OpKind& kind, const std::vector<Tensor>& operands, std::size_t operand,
+                    const ir::Shape& like) {
   ir::Program program;
   ir::Builder builder(program);
   InlineVector<ir::ValueId, 8> ids;

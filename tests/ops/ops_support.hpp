@@ -1,4 +1,5 @@
-// What the tests of every op share: tensors by hand, evaluation with inferred types, FLOP counts, and gradients by finite differences.
+// What the tests of every op share: tensors by hand, evaluation with inferred types, FLOP counts, and gradients by
+// finite differences.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,15 +24,15 @@ numeric::Tensor tensor(const ir::Shape& shape, const std::vector<double>& values
 numeric::Tensor uniform(const ir::Shape& shape, std::uint64_t seed, ir::DType dtype = ir::DType::f64);
 numeric::Tensor integers(const ir::Shape& shape, std::uint64_t seed, ir::DType dtype = ir::DType::f64);
 
-// Result types by shape inference (fails the test on an error), then the kernel; also checks that the FLOPs counted by the kernel
-// are the executed FLOPs of ir::cost, and that cost's products sum to them.
+// Result types by shape inference (fails the test on an error), then the kernel; also checks that the FLOPs counted by
+// the kernel are the executed FLOPs of ir::cost, and that cost's products sum to them.
 std::vector<numeric::Tensor> evaluate(const ir::OpKind& kind, const std::vector<numeric::Tensor>& operands,
                                       ir::DType dtype = ir::DType::f64, const ir::Shape& like = {},
                                       const numeric::Location& where = {});
 
-// The vector-Jacobian product of `operand` against central differences of sum(weight * result 0), weights random. In f64 with step
-// h = 1e-5 the truncation error is about h^2 = 1e-10 and rounding eps/h = 1e-11, both relative to values near 1: the tolerance
-// 1e-7 is far above both, and far below any wrong derivative.
+// The vector-Jacobian product of `operand` against central differences of sum(weight * result 0), weights random. In
+// f64 with step h = 1e-5 the truncation error is about h^2 = 1e-10 and rounding eps/h = 1e-11, both relative to values
+// near 1: the tolerance 1e-7 is far above both, and far below any wrong derivative.
 void check_gradient(const ir::OpKind& kind, const std::vector<numeric::Tensor>& operands, std::size_t operand,
                     const ir::Shape& like = {});
 

@@ -18,9 +18,12 @@ TEST_CASE("pick takes the class that each id names") {
 }
 
 TEST_CASE("pick on split classes gives 0 where another device holds the class") {
-  const Tensor low = tensor({dim(kSeq, 2), dim(kVocab, 2)}, {1, 2, 5, 6}), high = tensor({dim(kSeq, 2), dim(kVocab, 2)}, {3, 4, 7, 8});
-  CHECK(evaluate(ir::Pick{kVocab, {0}}, {low, kIds}, ir::DType::f64, {}, {&kMesh, 0})[0].to_doubles() == std::vector<double>{0, 6});
-  CHECK(evaluate(ir::Pick{kVocab, {0}}, {high, kIds}, ir::DType::f64, {}, {&kMesh, 1})[0].to_doubles() == std::vector<double>{3, 0});
+  const Tensor low = tensor({dim(kSeq, 2), dim(kVocab, 2)}, {1, 2, 5, 6}),
+               high = tensor({dim(kSeq, 2), dim(kVocab, 2)}, {3, 4, 7, 8});
+  CHECK(evaluate(ir::Pick{kVocab, {0}}, {low, kIds}, ir::DType::f64, {}, {&kMesh, 0})[0].to_doubles() ==
+        std::vector<double>{0, 6});
+  CHECK(evaluate(ir::Pick{kVocab, {0}}, {high, kIds}, ir::DType::f64, {}, {&kMesh, 1})[0].to_doubles() ==
+        std::vector<double>{3, 0});
 }
 
 TEST_CASE("the gradient of pick puts dy at the picked class") {

@@ -1,6 +1,6 @@
-#include "ops_support.hpp"
-
 #include <cmath>
+
+#include "ops_support.hpp"
 
 using namespace tpusim;
 using namespace tpusim::ops_test;

@@ -1,6 +1,6 @@
-#include "ops_support.hpp"
-
 #include <cmath>
+
+#include "ops_support.hpp"
 
 using namespace tpusim;
 using namespace tpusim::ops_test;
@@ -80,5 +80,6 @@ TEST_CASE("padded entries stay 0 through an update") {
 TEST_CASE("f32 updates are made in f32") {
   const Tensor p = tensor(kRow, {16777216, 1}, ir::DType::f32), g = tensor(kRow, {-4, 0}, ir::DType::f32);
   // 2^24 + 0.25 x 4 = 2^24 + 1, which f32 rounds back to 2^24.
-  CHECK(evaluate(update(ir::Optimizer::sgd), {p, g, tensor({}, {1}, ir::DType::f32)}, ir::DType::f32)[0].at(0) == 16777216);
+  CHECK(evaluate(update(ir::Optimizer::sgd), {p, g, tensor({}, {1}, ir::DType::f32)}, ir::DType::f32)[0].at(0) ==
+        16777216);
 }

@@ -10,8 +10,8 @@ namespace tpusim::numeric::kernels {
 template <class T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// q in the order [batch, kv_heads, q_group, seq, head_dim], k and v [batch, kv_heads, key_seq, head_dim], lse [batch, kv_heads,
-// q_group, seq]: one head's rows lie together.
+// q in the order [batch, kv_heads, q_group, seq, head_dim], k and v [batch, kv_heads, key_seq, head_dim], lse [batch,
+// kv_heads, q_group, seq]: one head's rows lie together.
 struct AttentionLayout {
   ir::Shape q, k, lse;
   std::int64_t pairs = 1, groups = 1, queries = 1, keys = 1, head_dim = 1;  // pairs: batch x kv_heads
@@ -24,8 +24,8 @@ struct AttentionLayout {
   bool sees(std::int64_t query, std::int64_t key) const {
     return key < valid_keys && (!causal || key <= offset + query);
   }
-  // First key block that need not be computed for queries [first, last]: all its keys lie after all the queries. Only where
-  // the queries are whole: where they are split, every device does the same work.
+  // First key block that need not be computed for queries [first, last]: all its keys lie after all the queries. Only
+  // where the queries are whole: where they are split, every device does the same work.
   std::int64_t key_end(std::int64_t last_query) const {
     return skip ? std::min(keys, (last_query / block + 1) * block) : keys;
   }

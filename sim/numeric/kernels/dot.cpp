@@ -28,7 +28,8 @@ Evaluation dot_as(const Tensor& lhs, const Tensor& rhs, const ir::TensorType& ty
   std::vector<T> c(static_cast<std::size_t>(e.batch * e.m * e.n));
   Evaluation evaluation;
   for (std::int64_t i = 0; i < e.batch; ++i)
-    evaluation.flops += gemm<T>(a.data() + i * e.m * e.k, b.data() + i * e.k * e.n, c.data() + i * e.m * e.n, e.m, e.n, e.k);
+    evaluation.flops +=
+        gemm<T>(a.data() + i * e.m * e.k, b.data() + i * e.k * e.n, c.data() + i * e.m * e.n, e.m, e.n, e.k);
   evaluation.results.push_back(make_tensor<T>(type, permuted<T>(std::span<const T>(c), e.result, type.shape)));
   return evaluation;
 }
@@ -36,7 +37,8 @@ Evaluation dot_as(const Tensor& lhs, const Tensor& rhs, const ir::TensorType& ty
 }  // namespace
 
 Evaluation dot(const Tensor& lhs, const Tensor& rhs, const ir::TensorType& type) {
-  return with_compute_type(is_wide({&lhs, &rhs}, {type}), [&](auto zero) { return dot_as<decltype(zero)>(lhs, rhs, type); });
+  return with_compute_type(is_wide({&lhs, &rhs}, {type}),
+                           [&](auto zero) { return dot_as<decltype(zero)>(lhs, rhs, type); });
 }
 
 }  // namespace tpusim::numeric::kernels

@@ -8,7 +8,8 @@ Einsum make_einsum(const ir::Shape& lhs, const ir::Shape& rhs, const ir::Shape& 
   for (const ir::Dim& dim : result) {
     const int in_lhs = ir::find_dim(lhs, dim.name), in_rhs = ir::find_dim(rhs, dim.name);
     TPUSIM_CHECK(in_lhs >= 0 || in_rhs >= 0, "a result dim of a dot is in neither operand");
-    TPUSIM_CHECK(in_lhs < 0 || lhs[static_cast<std::size_t>(in_lhs)].size == dim.size, "a dot's sizes disagree on the left");
+    TPUSIM_CHECK(in_lhs < 0 || lhs[static_cast<std::size_t>(in_lhs)].size == dim.size,
+                 "a dot's sizes disagree on the left");
     TPUSIM_CHECK(in_rhs < 0 || rhs[static_cast<std::size_t>(in_rhs)].size == dim.size,
                  "a dot's sizes disagree on the right");
     (in_lhs >= 0 && in_rhs >= 0 ? batch : in_lhs >= 0 ? rows : columns).push_back(dim);

@@ -25,7 +25,9 @@ struct Dispatch {
   Evaluation operator()(const ir::Map& op) const { return one(kernels::map(op, x, type())); }
   Evaluation operator()(const ir::Reduce& op) const { return one(kernels::reduce(op, *x[0], type())); }
   Evaluation operator()(const ir::Rename& op) const { return one(kernels::rename(op, *x[0], type())); }
-  Evaluation operator()(const ir::MaskPadding& op) const { return one(kernels::mask_padding(op, *x[0], type(), where)); }
+  Evaluation operator()(const ir::MaskPadding& op) const {
+    return one(kernels::mask_padding(op, *x[0], type(), where));
+  }
   Evaluation operator()(const ir::MaskCausal& op) const { return one(kernels::mask_causal(op, *x[0], type(), where)); }
   Evaluation operator()(const ir::Rope& op) const { return one(kernels::rope(op, *x[0], type(), where)); }
   Evaluation operator()(const ir::Lookup& op) const { return one(kernels::lookup(op, *x[0], *x[1], type(), where)); }
@@ -33,7 +35,9 @@ struct Dispatch {
     return one(kernels::lookup_grad(op, *x[0], *x[1], type(), where));
   }
   Evaluation operator()(const ir::Pick& op) const { return one(kernels::pick(op, *x[0], *x[1], type(), where)); }
-  Evaluation operator()(const ir::PickGrad& op) const { return one(kernels::pick_grad(op, *x[0], *x[1], type(), where)); }
+  Evaluation operator()(const ir::PickGrad& op) const {
+    return one(kernels::pick_grad(op, *x[0], *x[1], type(), where));
+  }
   Evaluation operator()(const ir::Flash& op) const { return kernels::flash(op, x, types, where); }
   Evaluation operator()(const ir::FlashGrad& op) const { return kernels::flash_grad(op, x, types, where); }
   Evaluation operator()(const ir::Fill& op) const { return one(kernels::fill(op, type())); }

@@ -20,7 +20,8 @@ Tensor lookup(const ir::Lookup& op, const Tensor& table, const Tensor& ids, cons
               const Location& where);
 Tensor lookup_grad(const ir::LookupGrad& op, const Tensor& ids, const Tensor& dy, const ir::TensorType& result,
                    const Location& where);
-Tensor pick(const ir::Pick& op, const Tensor& x, const Tensor& ids, const ir::TensorType& result, const Location& where);
+Tensor pick(const ir::Pick& op, const Tensor& x, const Tensor& ids, const ir::TensorType& result,
+            const Location& where);
 Tensor pick_grad(const ir::PickGrad& op, const Tensor& ids, const Tensor& dy, const ir::TensorType& result,
                  const Location& where);
 Evaluation flash(const ir::Flash& op, const Operands& operands, const Types& results, const Location& where);

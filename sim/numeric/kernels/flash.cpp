@@ -1,9 +1,9 @@
 // Attention in blocks with an online softmax.
 //
-// For a block of queries, key blocks come one after the other; m is the running row maximum of the scores S = scale Q K^T, l the
-// running sum of exp(S - m) and A the running sum of exp(S - m) V. A new block with maximum m' rescales l and A by
-// exp(m - m'). In the end o = A / l and lse = m + log l. Source: Dao 2023, "FlashAttention-2", algorithm 1. Accumulators
-// stay in f32 (f64 for f64); o is rounded once.
+// For a block of queries, key blocks come one after the other; m is the running row maximum of the scores S = scale Q
+// K^T, l the running sum of exp(S - m) and A the running sum of exp(S - m) V. A new block with maximum m' rescales l
+// and A by exp(m - m'). In the end o = A / l and lse = m + log l. Source: Dao 2023, "FlashAttention-2", algorithm 1.
+// Accumulators stay in f32 (f64 for f64); o is rounded once.
 #include <cmath>
 #include <limits>
 
@@ -20,7 +20,8 @@ struct Head {
 
 // One block of `rows` queries beginning at `first`. Returns the operations of its matrix products.
 template <class T>
-std::int64_t query_block(const AttentionLayout& a, T scale, const Head<T>& head, std::int64_t first, std::int64_t rows) {
+std::int64_t query_block(const AttentionLayout& a, T scale, const Head<T>& head, std::int64_t first,
+                         std::int64_t rows) {
   const std::int64_t d = a.head_dim;
   const T lowest = -std::numeric_limits<T>::infinity();
   const Eigen::Map<const Matrix<T>> q(head.q + first * d, rows, d);

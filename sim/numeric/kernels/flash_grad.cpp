@@ -1,8 +1,8 @@
 // The backward pass of blocked attention: the scores are computed a second time.
 //
 // With P = exp(scale Q K^T - lse), D the row sums of dO * O:  dV += P^T dO,  dP = dO V^T,  dS = P * (dP - D) scale,
-// dQ += dS K,  dK += dS^T Q. Five products a block. Source: Dao 2023, "FlashAttention-2", algorithm 2. Keys and values are
-// shared by the q_group, whose gradients add up in the order of the group.
+// dQ += dS K,  dK += dS^T Q. Five products a block. Source: Dao 2023, "FlashAttention-2", algorithm 2. Keys and values
+// are shared by the q_group, whose gradients add up in the order of the group.
 #include <cmath>
 
 #include "sim/numeric/kernels/attention.hpp"
@@ -66,12 +66,13 @@ Evaluation flash_grad_as(const ir::FlashGrad& op, const Operands& x, const Types
       for (std::int64_t first = 0; first < a.queries; first += a.block) {
         const std::int64_t count = std::min(a.block, a.queries - first), end = a.key_end(first + count - 1);
         for (std::int64_t key = 0; key < end; key += a.block)
-          evaluation.flops += block_pair<T>(a, static_cast<T>(op.scale), head, first, count, key,
-                                            std::min(a.block, a.keys - key));
+          evaluation.flops +=
+              block_pair<T>(a, static_cast<T>(op.scale), head, first, count, key, std::min(a.block, a.keys - key));
       }
     }
   const auto result = [&](std::size_t i, const std::vector<T>& values, const ir::Shape& from) {
-    evaluation.results.push_back(make_tensor<T>(types[i], permuted<T>(std::span<const T>(values), from, types[i].shape)));
+    evaluation.results.push_back(
+        make_tensor<T>(types[i], permuted<T>(std::span<const T>(values), from, types[i].shape)));
   };
   result(0, dq, a.q);
   result(1, dk, a.k);

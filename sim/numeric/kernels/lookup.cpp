@@ -19,8 +19,8 @@ std::size_t find(const ir::Shape& shape, ir::DimName name) {
   return static_cast<std::size_t>(at);
 }
 
-// Walks `shape` (every dim of the data but the indexed one) and calls f(offset under a, offset under b, id relative to this
-// shard, whether this shard holds it) for each entry.
+// Walks `shape` (every dim of the data but the indexed one) and calls f(offset under a, offset under b, id relative to
+// this shard, whether this shard holds it) for each entry.
 template <class F>
 void for_each_id(const ir::Shape& shape, const Strides& a, const Strides& b, const Tensor& ids, std::int64_t offset,
                  std::int64_t rows, F&& f) {
@@ -59,7 +59,8 @@ Tensor lookup_grad(const ir::LookupGrad& op, const Tensor& ids, const Tensor& dy
     const Read<T> in(dy);
     std::vector<T> out(static_cast<std::size_t>(ir::element_count(type.shape)), T(0));
     for_each_id(dy.shape(), strides_over(dy.shape(), dy.shape()), strides_over(dy.shape(), type.shape), ids,
-                where.offset(op.axes, rows), rows, [&](std::int64_t from, std::int64_t to, std::int64_t row, bool here) {
+                where.offset(op.axes, rows), rows,
+                [&](std::int64_t from, std::int64_t to, std::int64_t row, bool here) {
                   if (here) out[static_cast<std::size_t>(to + row * apart)] += in[from];
                 });
     return make_tensor<T>(type, std::span<const T>(out));
@@ -73,7 +74,8 @@ Tensor pick(const ir::Pick& op, const Tensor& x, const Tensor& ids, const ir::Te
   const std::int64_t apart = strides_over(x.shape(), x.shape())[at];
   Tensor result(type);
   for_each_id(type.shape, strides_over(type.shape, type.shape), strides_over(type.shape, x.shape()), ids,
-              where.offset(op.axes, classes), classes, [&](std::int64_t to, std::int64_t from, std::int64_t row, bool here) {
+              where.offset(op.axes, classes), classes,
+              [&](std::int64_t to, std::int64_t from, std::int64_t row, bool here) {
                 if (here) result.set(to, x.at(from + row * apart));
               });
   return result;
@@ -87,7 +89,8 @@ Tensor pick_grad(const ir::PickGrad& op, const Tensor& ids, const Tensor& dy, co
   const ir::Shape picked = without(type.shape, op.classes.name);
   Tensor result(type);
   for_each_id(picked, strides_over(picked, dy.shape()), strides_over(picked, type.shape), ids,
-              where.offset(op.axes, classes), classes, [&](std::int64_t from, std::int64_t to, std::int64_t row, bool here) {
+              where.offset(op.axes, classes), classes,
+              [&](std::int64_t from, std::int64_t to, std::int64_t row, bool here) {
                 if (here) result.set(to + row * apart, dy.at(from));
               });
   return result;

@@ -6,7 +6,8 @@
 namespace tpusim::numeric::kernels {
 namespace {
 
-// gelu in its tanh form: x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3). Source: Hendrycks and Gimpel 2016, section 2.
+// gelu in its tanh form: x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3). Source: Hendrycks and Gimpel 2016,
+// section 2.
 template <class T>
 T gelu_argument(T x) {
   return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
@@ -73,31 +74,56 @@ Tensor map_as(const ir::Map& op, const Operands& x, const ir::TensorType& type) 
   };
   switch (op.kind) {
     case E::copy:
-    case E::cast: return one([](T v) { return v; });
-    case E::neg: return one([](T v) { return -v; });
-    case E::scale: return one([a](T v) { return a * v; });
-    case E::add_scalar: return one([a](T v) { return v + a; });
-    case E::exp: return one([](T v) { return std::exp(v); });
-    case E::log: return one([](T v) { return std::log(v); });
-    case E::sqrt: return one([](T v) { return std::sqrt(v); });
-    case E::rsqrt: return one([](T v) { return T(1) / std::sqrt(v); });
-    case E::reciprocal: return one([](T v) { return T(1) / v; });
-    case E::square: return one([](T v) { return v * v; });
-    case E::tanh: return one([](T v) { return std::tanh(v); });
-    case E::sigmoid: return one([](T v) { return sigmoid(v); });
-    case E::relu: return one([](T v) { return v > 0 ? v : T(0); });
-    case E::silu: return one([](T v) { return v * sigmoid(v); });
-    case E::gelu: return one([](T v) { return gelu(v); });
-    case E::minimum_scalar: return one([a](T v) { return v < a ? v : a; });
-    case E::add: return two([](T v, T w) { return v + w; });
-    case E::sub: return two([](T v, T w) { return v - w; });
-    case E::mul: return two([](T v, T w) { return v * w; });
-    case E::div: return two([](T v, T w) { return v / w; });
-    case E::maximum: return two([](T v, T w) { return v > w ? v : w; });
-    case E::relu_grad: return two([](T v, T dy) { return v > 0 ? dy : T(0); });
-    case E::silu_grad: return two([](T v, T dy) { return dy * silu_slope(v); });
-    case E::gelu_grad: return two([](T v, T dy) { return dy * gelu_slope(v); });
-    case E::tanh_grad: return two([](T y, T dy) { return dy * (T(1) - y * y); });
+    case E::cast:
+      return one([](T v) { return v; });
+    case E::neg:
+      return one([](T v) { return -v; });
+    case E::scale:
+      return one([a](T v) { return a * v; });
+    case E::add_scalar:
+      return one([a](T v) { return v + a; });
+    case E::exp:
+      return one([](T v) { return std::exp(v); });
+    case E::log:
+      return one([](T v) { return std::log(v); });
+    case E::sqrt:
+      return one([](T v) { return std::sqrt(v); });
+    case E::rsqrt:
+      return one([](T v) { return T(1) / std::sqrt(v); });
+    case E::reciprocal:
+      return one([](T v) { return T(1) / v; });
+    case E::square:
+      return one([](T v) { return v * v; });
+    case E::tanh:
+      return one([](T v) { return std::tanh(v); });
+    case E::sigmoid:
+      return one([](T v) { return sigmoid(v); });
+    case E::relu:
+      return one([](T v) { return v > 0 ? v : T(0); });
+    case E::silu:
+      return one([](T v) { return v * sigmoid(v); });
+    case E::gelu:
+      return one([](T v) { return gelu(v); });
+    case E::minimum_scalar:
+      return one([a](T v) { return v < a ? v : a; });
+    case E::add:
+      return two([](T v, T w) { return v + w; });
+    case E::sub:
+      return two([](T v, T w) { return v - w; });
+    case E::mul:
+      return two([](T v, T w) { return v * w; });
+    case E::div:
+      return two([](T v, T w) { return v / w; });
+    case E::maximum:
+      return two([](T v, T w) { return v > w ? v : w; });
+    case E::relu_grad:
+      return two([](T v, T dy) { return v > 0 ? dy : T(0); });
+    case E::silu_grad:
+      return two([](T v, T dy) { return dy * silu_slope(v); });
+    case E::gelu_grad:
+      return two([](T v, T dy) { return dy * gelu_slope(v); });
+    case E::tanh_grad:
+      return two([](T y, T dy) { return dy * (T(1) - y * y); });
   }
   TPUSIM_CHECK(false, "an elementwise op without a kernel");
   return {};
@@ -107,7 +133,8 @@ Tensor map_as(const ir::Map& op, const Operands& x, const ir::TensorType& type) 
 
 Tensor map(const ir::Map& op, const Operands& operands, const ir::TensorType& type) {
   TPUSIM_CHECK(!operands.empty(), "an elementwise op without operands");
-  return with_compute_type(is_wide(operands, {type}), [&](auto zero) { return map_as<decltype(zero)>(op, operands, type); });
+  return with_compute_type(is_wide(operands, {type}),
+                           [&](auto zero) { return map_as<decltype(zero)>(op, operands, type); });
 }
 
 }  // namespace tpusim::numeric::kernels

@@ -1,5 +1,5 @@
-// Rotary position embedding (Su et al. 2021, RoFormer, section 3.2), half-split pairs as in Llama: entry i and entry i + d/2
-// turn by the angle position * theta^(-2i/d). The inverse turns back, which is also the transposed map.
+// Rotary position embedding (Su et al. 2021, RoFormer, section 3.2), half-split pairs as in Llama: entry i and entry i
+// + d/2 turn by the angle position * theta^(-2i/d). The inverse turns back, which is also the transposed map.
 #include <cmath>
 
 #include "sim/numeric/kernels/families.hpp"
@@ -32,9 +32,8 @@ Tensor rope_as(const ir::Rope& op, const Tensor& x, const ir::TensorType& type, 
   for_each_row(others, strides, [&](const std::array<std::int64_t, 2>& first, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t pair = 0; pair < half; ++pair) {
-        const double angle =
-            static_cast<double>(offset + first[1] + i * step_position) *
-            std::pow(op.theta, -2.0 * static_cast<double>(pair) / static_cast<double>(turning.valid));
+        const double angle = static_cast<double>(offset + first[1] + i * step_position) *
+                             std::pow(op.theta, -2.0 * static_cast<double>(pair) / static_cast<double>(turning.valid));
         const T cosine = static_cast<T>(std::cos(angle));
         const T sine = static_cast<T>(op.inverse ? -std::sin(angle) : std::sin(angle));
         const std::int64_t a = first[0] + i * step + pair * apart, b = a + half * apart;
@@ -50,7 +49,8 @@ Tensor rope_as(const ir::Rope& op, const Tensor& x, const ir::TensorType& type, 
 
 Tensor rope(const ir::Rope& op, const Tensor& x, const ir::TensorType& type, const Location& where) {
   TPUSIM_CHECK(x.shape() == type.shape, "rope changes no dims");
-  return with_compute_type(is_wide({&x}, {type}), [&](auto zero) { return rope_as<decltype(zero)>(op, x, type, where); });
+  return with_compute_type(is_wide({&x}, {type}),
+                           [&](auto zero) { return rope_as<decltype(zero)>(op, x, type, where); });
 }
 
 }  // namespace tpusim::numeric::kernels

@@ -4,7 +4,8 @@
 //   adam      g' = g + wd p;  m = b1 m + (1 - b1) g';  v = b2 v + (1 - b2) g'^2;  p -= lr mhat / (sqrt(vhat) + eps)
 //   adamw     as adam with g' = g, and  p -= lr (mhat / (sqrt(vhat) + eps) + wd p)
 // where mhat = m / (1 - b1^t), vhat = v / (1 - b2^t) and t is the 1-based step number.
-// Source: Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2 (decoupled decay, schedule factor in lr).
+// Source: Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2 (decoupled decay, schedule factor in
+// lr).
 #include <cmath>
 
 #include "sim/numeric/kernels/families.hpp"
@@ -20,7 +21,8 @@ std::vector<Tensor> adam(const ir::Update& op, const Operands& x, const Types& t
   const double step = x[5]->at(0);
   const T b1 = static_cast<T>(op.beta1), b2 = static_cast<T>(op.beta2), eps = static_cast<T>(op.eps);
   const T lr = static_cast<T>(op.learning_rate), decay = static_cast<T>(op.weight_decay);
-  const T correct1 = static_cast<T>(1 - std::pow(op.beta1, step)), correct2 = static_cast<T>(1 - std::pow(op.beta2, step));
+  const T correct1 = static_cast<T>(1 - std::pow(op.beta1, step)),
+          correct2 = static_cast<T>(1 - std::pow(op.beta2, step));
   std::vector<T> new_p(p.span().begin(), p.span().end()), new_m(new_p.size()), new_v(new_p.size());
   for (std::size_t i = 0; i < new_p.size(); ++i) {
     const std::int64_t at = static_cast<std::int64_t>(i);
@@ -66,8 +68,12 @@ std::vector<Tensor> sgd(const ir::Update& op, const Operands& x, const Types& ty
 std::vector<Tensor> update(const ir::Update& op, const Operands& operands, const Types& results) {
   const bool has_moments = op.kind == ir::Optimizer::adam || op.kind == ir::Optimizer::adamw;
   const bool has_velocity = op.kind == ir::Optimizer::momentum;
-  TPUSIM_CHECK(operands.size() >= (has_moments ? 6u : has_velocity ? 4u : 3u) &&
-                   results.size() >= (has_moments ? 3u : has_velocity ? 2u : 1u),
+  TPUSIM_CHECK(operands.size() >= (has_moments    ? 6u
+                                   : has_velocity ? 4u
+                                                  : 3u) &&
+                   results.size() >= (has_moments    ? 3u
+                                      : has_velocity ? 2u
+                                                     : 1u),
                "an update lacks operands or results");
   const std::size_t states = has_moments ? 2 : has_velocity ? 1 : 0;
   TPUSIM_CHECK(op.kind != ir::Optimizer::adafactor, "adafactor is composed of other ops");

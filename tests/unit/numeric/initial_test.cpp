@@ -8,7 +8,8 @@ using namespace tpusim;
 using namespace tpusim::numeric;
 
 namespace {
-const ir::DimName kBatch{ir::Axis::batch, 0}, kSeq{ir::Axis::seq, 0}, kVocab{ir::Axis::vocab, 0}, kEmbed{ir::Axis::embed, 0};
+const ir::DimName kBatch{ir::Axis::batch, 0}, kSeq{ir::Axis::seq, 0}, kVocab{ir::Axis::vocab, 0},
+    kEmbed{ir::Axis::embed, 0};
 ir::TensorType table(std::int64_t padded) {
   return {ir::DType::f64, {{kVocab, padded, 10}, {kEmbed, 4, 4}}, ir::Place::none};
 }

@@ -24,7 +24,8 @@ struct Outcome {
 
 const InitialSettings kSettings{7, 0.3, false};
 
-Outcome run_sharded(const plan::StepProgram& program, const Order& order, int steps = 3, const InitialSettings& settings = kSettings) {
+Outcome run_sharded(const plan::StepProgram& program, const Order& order, int steps = 3,
+                    const InitialSettings& settings = kSettings) {
   NumericBackend backend(program);
   backend.initialize(initial_values(program, settings));
   backend.set_batches(batch_values(program, settings));
@@ -48,14 +49,17 @@ void check_equals_one_device(const Asked& asked) {
   const SmallModel small(asked);
   const plan::StepProgram program = small.lower();
   const Outcome sharded = run_sharded(program, Order{1, 1});
-  ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype, small.options.master_dtype, kSettings);
+  ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype,
+                           small.options.master_dtype, kSettings);
   for (int step = 0; step < 3; ++step) {
     const double loss = reference.step(step, asked.microbatches);
     CHECK(std::abs(loss - sharded.losses[static_cast<std::size_t>(step)]) <= 1e-12 * std::max(1.0, std::abs(loss)));
   }
   CHECK(sharded.replica_difference == 0);
   REQUIRE(sharded.parameters.size() == reference.parameters().size());
-  for (const auto& [key, value] : reference.parameters()) {
+  for (const auto& parameter : reference.parameters()) {
+    const std::string& key = parameter.first;
+    const Tensor& value = parameter.second;
     CAPTURE(key);
     CHECK(max_difference(value, sharded.parameters.at(key)) <= 1e-12 * std::max(1.0, max_magnitude(value)));
   }
@@ -67,7 +71,8 @@ TEST_CASE("one device through planner and interpreter gives exactly the referenc
   const SmallModel small(Asked{});
   const plan::StepProgram program = small.lower();
   const Outcome outcome = run_sharded(program, Order{});
-  ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype, small.options.master_dtype, kSettings);
+  ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype,
+                           small.options.master_dtype, kSettings);
   for (int step = 0; step < 3; ++step) CHECK(reference.step(step, 1) == outcome.losses[static_cast<std::size_t>(step)]);
   CHECK(outcome.parameters == reference.parameters());
 }
@@ -85,13 +90,16 @@ TEST_CASE("sharded runs equal one device: data, fsdp of every stage, tensor and 
 TEST_CASE("pipelined runs equal one device, tied embeddings and clipping over stages included") {
   for (bool gpipe : {false, true}) {
     check_equals_one_device({.mesh = {{"pipeline", 2}}, .gpipe = gpipe, .microbatches = 2});
-    check_equals_one_device({.mesh = {{"pipeline", 2}, {"data", 2}}, .tied = true, .gpipe = gpipe, .microbatches = 3, .clip = 0.05});
+    check_equals_one_device(
+        {.mesh = {{"pipeline", 2}, {"data", 2}}, .tied = true, .gpipe = gpipe, .microbatches = 3, .clip = 0.05});
   }
-  check_equals_one_device({.mesh = {{"pipeline", 2}, {"fsdp", 2}, {"tensor", 2}}, .tied = true, .microbatches = 2, .clip = 0.05});
+  check_equals_one_device(
+      {.mesh = {{"pipeline", 2}, {"fsdp", 2}, {"tensor", 2}}, .tied = true, .microbatches = 2, .clip = 0.05});
 }
 
 TEST_CASE("every order and number of threads gives the same bits and the same tally") {
-  const SmallModel small({.mesh = {{"pipeline", 2}, {"fsdp", 2}, {"tensor", 2}}, .tied = true, .microbatches = 2, .clip = 0.05});
+  const SmallModel small(
+      {.mesh = {{"pipeline", 2}, {"fsdp", 2}, {"tensor", 2}}, .tied = true, .microbatches = 2, .clip = 0.05});
   const plan::StepProgram program = small.lower();
   const Outcome first = run_sharded(program, Order{1, 1});
   for (std::uint64_t seed : {2u, 3u, 4u}) CHECK(run_sharded(program, Order{seed, 1}) == first);
@@ -105,20 +113,24 @@ TEST_CASE("the counted tally is what the plan says: peak memory, operations and 
   const Outcome outcome = run_sharded(program, Order{1, 1});
   CHECK(outcome.tallies[0] == outcome.tallies[1]);
   CHECK(outcome.tallies[0].peak_bytes == program.memory[0].peak_bytes);
-  // Products of one microbatch of 8 x 3 tokens: per layer 2 x (2 x 24 x 8 x 16) forward and twice that backward, head 2 x 24 x 8 x 12
-  // forward and twice that backward: 3 x (2 x 12288 + 4608) over all devices; two microbatches.
+  // Products of one microbatch of 8 x 3 tokens: per layer 2 x (2 x 24 x 8 x 16) forward and twice that backward, head 2
+  // x 24 x 8 x 12 forward and twice that backward: 3 x (2 x 12288 + 4608) over all devices; two microbatches.
   CHECK(outcome.tallies[0].executed_flops == 2 * 3 * (2 * 12288 + 4608));
 }
 
 TEST_CASE("sgd on integers is exact: loss and parameters are one device's, bit for bit, on every mesh") {
-  // All sums are of integers below 2^53, so their order does not matter; the update is then the same arithmetic on the same numbers.
+  // All sums are of integers below 2^53, so their order does not matter; the update is then the same arithmetic on the
+  // same numbers.
   const InitialSettings integers{3, 1, true};
   using Mesh = std::vector<std::pair<std::string, std::int64_t>>;
-  for (const Mesh& mesh : {Mesh{{"fsdp", 2}, {"tensor", 2}}, Mesh{{"data", 4}}, Mesh{{"pipeline", 2}, {"tensor", 4}}, Mesh{{"fsdp", 8}}}) {
-    const SmallModel small({.mesh = mesh, .layers = 1, .microbatches = 2, .optimizer = ir::Optimizer::sgd, .squared = true});
+  for (const Mesh& mesh :
+       {Mesh{{"fsdp", 2}, {"tensor", 2}}, Mesh{{"data", 4}}, Mesh{{"pipeline", 2}, {"tensor", 4}}, Mesh{{"fsdp", 8}}}) {
+    const SmallModel small(
+        {.mesh = mesh, .layers = 1, .microbatches = 2, .optimizer = ir::Optimizer::sgd, .squared = true});
     const plan::StepProgram program = small.lower();
     const Outcome outcome = run_sharded(program, Order{1, 1}, 1, integers);
-    ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype, small.options.master_dtype, integers);
+    ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype,
+                             small.options.master_dtype, integers);
     CHECK(reference.step(0, 2) == outcome.losses[0]);
     CHECK(outcome.parameters == reference.parameters());
   }
@@ -128,10 +140,12 @@ TEST_CASE("bf16 parameters keep f32 masters that begin with the same values") {
   const SmallModel small({.mesh = {{"fsdp", 2}}, .dtype = ir::DType::bf16});
   const plan::StepProgram program = small.lower();
   const Outcome outcome = run_sharded(program, Order{1, 1});
-  ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype, small.options.master_dtype, kSettings);
+  ReferenceModel reference(small.model, small.options.optimizer, small.options.gradient_dtype,
+                           small.options.master_dtype, kSettings);
   for (int step = 0; step < 3; ++step) reference.step(step, 1);
   // bf16 has 8 bits: partial sums in another order differ by a few units in the last place, 2^-8, of values below 2.
-  for (const auto& [key, value] : reference.parameters()) CHECK(max_difference(value, outcome.parameters.at(key)) <= 8.0 / 256);
+  for (const auto& [key, value] : reference.parameters())
+    CHECK(max_difference(value, outcome.parameters.at(key)) <= 8.0 / 256);
   CHECK(outcome.replica_difference == 0);
 }
 

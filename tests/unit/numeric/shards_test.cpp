@@ -61,7 +61,8 @@ TEST_CASE("a whole value cut into shards comes together again, under any spec") 
 TEST_CASE("partial shards are summed, or their maximum taken") {
   spmd::PartitionSpec s = spec({}, {}, {1});
   const ir::TensorType type = matrix(1, 2);
-  std::vector<Tensor> shards = {Tensor(type, {1, 5}), Tensor(type, {10, -2}), Tensor(type, {1, 5}), Tensor(type, {10, -2})};
+  std::vector<Tensor> shards = {Tensor(type, {1, 5}), Tensor(type, {10, -2}), Tensor(type, {1, 5}),
+                                Tensor(type, {10, -2})};
   CHECK(assembled(shards, s).value.to_doubles() == std::vector<double>{11, 3});
   s.partial_kind = ir::Reduction::max;
   CHECK(assembled(shards, s).value.to_doubles() == std::vector<double>{10, 5});

@@ -8,15 +8,20 @@ namespace tpusim::numeric::testing {
 namespace {
 
 using ir::Axis;
-constexpr ir::DimName kBatch{Axis::batch, 0}, kSeq{Axis::seq, 0}, kEmbed{Axis::embed, 0}, kMlp{Axis::mlp, 0}, kVocab{Axis::vocab, 0};
+constexpr ir::DimName kBatch{Axis::batch, 0}, kSeq{Axis::seq, 0}, kEmbed{Axis::embed, 0}, kMlp{Axis::mlp, 0},
+    kVocab{Axis::vocab, 0};
 constexpr std::int64_t kBatchSize = 8, kSeqSize = 3, kEmbedSize = 8, kMlpSize = 16, kVocabSize = 10, kVocabPadded = 12;
 
 ir::Dim dim(ir::DimName name) {
   switch (name.axis) {
-    case Axis::batch: return {name, kBatchSize, kBatchSize};
-    case Axis::seq: return {name, kSeqSize, kSeqSize};
-    case Axis::mlp: return {name, kMlpSize, kMlpSize};
-    case Axis::vocab: return {name, kVocabPadded, kVocabSize};
+    case Axis::batch:
+      return {name, kBatchSize, kBatchSize};
+    case Axis::seq:
+      return {name, kSeqSize, kSeqSize};
+    case Axis::mlp:
+      return {name, kMlpSize, kMlpSize};
+    case Axis::vocab:
+      return {name, kVocabPadded, kVocabSize};
     case Axis::embed:
     case Axis::kv_heads:
     case Axis::q_group:
@@ -25,7 +30,8 @@ ir::Dim dim(ir::DimName name) {
     case Axis::height:
     case Axis::width:
     case Axis::channels:
-    case Axis::position: break;
+    case Axis::position:
+      break;
   }
   return {name, kEmbedSize, kEmbedSize};
 }
@@ -35,7 +41,8 @@ ir::TensorType tensor(ir::DType dtype, std::initializer_list<ir::DimName> names,
   return type;
 }
 
-ir::ValueId parameter(ir::Program& p, ir::Builder& b, const char* name, const ir::TensorType& type, const std::string& tie = "") {
+ir::ValueId parameter(ir::Program& p, ir::Builder& b, const char* name, const ir::TensorType& type,
+                      const std::string& tie = "") {
   ir::Parameter added;
   added.value = b.input(type, name, ir::Table::parameters);
   added.name = name;
@@ -80,28 +87,34 @@ ir::Program head(const Asked& asked) {
   ir::Builder b(p);
   p.x_in = b.input(tensor(asked.dtype, {kBatch, kSeq, kEmbed}, ir::Place::residual), "x");
   const ir::ValueId targets = ids(p, b, "targets", ir::DataKind::targets);
-  const ir::ValueId table = parameter(p, b, asked.tied ? "table" : "unembedding", tensor(asked.dtype, {kVocab, kEmbed}), asked.tied ? "table" : "");
+  const ir::ValueId table = parameter(p, b, asked.tied ? "table" : "unembedding", tensor(asked.dtype, {kVocab, kEmbed}),
+                                      asked.tied ? "table" : "");
   const ir::ValueId logits = b.dot(p.x_in, table, {kBatch, kSeq, kVocab}, asked.dtype, {"logits", ir::Place::logits});
   if (asked.squared) {
     const ir::ValueId target = b.add(ir::Pick{kVocab, {}}, {logits, targets}, asked.dtype, {"picked"}, {})[0];
     p.loss = b.reduce(ir::Reduction::sum, b.map(ir::Elementwise::square, target, {"square"}), {kBatch, kSeq}, {"loss"});
     return p;
   }
-  const ir::ValueId masked = b.add(ir::MaskPadding{kVocab, -1e30, {}}, {logits}, asked.dtype, {"masked", ir::Place::logits}, {})[0];
+  const ir::ValueId masked =
+      b.add(ir::MaskPadding{kVocab, -1e30, {}}, {logits}, asked.dtype, {"masked", ir::Place::logits}, {})[0];
   const ir::ValueId top = b.reduce(ir::Reduction::max, masked, {kVocab}, {"top"});
   const ir::ValueId shifted = b.map(ir::Elementwise::sub, masked, top, {"shifted", ir::Place::logits});
   const ir::ValueId weights = b.map(ir::Elementwise::exp, shifted, {"weights", ir::Place::logits});
-  const ir::ValueId sum = b.map(ir::Elementwise::log, b.reduce(ir::Reduction::sum, weights, {kVocab}, {"sum"}), {"log sum"});
+  const ir::ValueId sum =
+      b.map(ir::Elementwise::log, b.reduce(ir::Reduction::sum, weights, {kVocab}, {"sum"}), {"log sum"});
   const ir::ValueId picked = b.add(ir::Pick{kVocab, {}}, {shifted, targets}, asked.dtype, {"picked"}, {})[0];
   const ir::ValueId loss = b.map(ir::Elementwise::sub, sum, picked, {"token loss"});
   const double tokens = static_cast<double>(kBatchSize * kSeqSize * asked.microbatches);
-  p.loss = b.map(ir::Elementwise::scale, b.reduce(ir::Reduction::sum, loss, {kBatch, kSeq}, {"loss"}), {"loss"}, 1 / tokens);
+  p.loss =
+      b.map(ir::Elementwise::scale, b.reduce(ir::Reduction::sum, loss, {kBatch, kSeq}, {"loss"}), {"loss"}, 1 / tokens);
   return p;
 }
 
 void add_rules(SmallModel& m, const std::string& name, int zero) {
   const spmd::MeshAxes axes = m.mesh.find(name);
-  const auto rule = [&](std::vector<spmd::Rule>& table, Axis axis) { table.push_back({axis, ir::Place::none, axes, "test"}); };
+  const auto rule = [&](std::vector<spmd::Rule>& table, Axis axis) {
+    table.push_back({axis, ir::Place::none, axes, "test"});
+  };
   if (name == "fsdp") {
     rule(m.tables.optimizer, Axis::embed);
     if (zero >= 2) rule(m.tables.gradients, Axis::embed);
@@ -160,7 +173,8 @@ SmallModel::SmallModel(const Asked& asked) {
   options.gradient_dtype = options.master_dtype = differentiate.gradient_dtype;
 }
 
-std::map<std::string, Tensor> whole_parameters(const plan::StepProgram& program, const NumericBackend& backend, double& replica_difference) {
+std::map<std::string, Tensor> whole_parameters(const plan::StepProgram& program, const NumericBackend& backend,
+                                               double& replica_difference) {
   std::map<std::string, Tensor> whole;
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     const plan::Buffer& buffer = program.buffers[b];
@@ -171,8 +185,10 @@ std::map<std::string, Tensor> whole_parameters(const plan::StepProgram& program,
       if (program.sites[site].block != buffer.block) continue;
       std::vector<const Tensor*> shards;
       const std::int32_t at = buffer.scope == plan::Scope::step ? 0 : static_cast<std::int32_t>(site);
-      for (std::int64_t d = 0; d < program.mesh.devices(); ++d) shards.push_back(backend.find(d, {plan::BufferId(b), at, 0}));
-      const Assembled assembled = assemble(shards, block.specs[static_cast<std::size_t>(parameter.value.index)], program.mesh);
+      for (std::int64_t d = 0; d < program.mesh.devices(); ++d)
+        shards.push_back(backend.find(d, {plan::BufferId(b), at, 0}));
+      const Assembled assembled =
+          assemble(shards, block.specs[static_cast<std::size_t>(parameter.value.index)], program.mesh);
       replica_difference = std::max(replica_difference, assembled.replica_difference);
       whole[parameter_key(parameter, static_cast<std::int64_t>(site))] = assembled.value;
     }

@@ -22,9 +22,9 @@ struct Asked {
   bool squared = false;              // the loss is the sum of the squared target logits: exact on integers
 };
 
-// embedding: x = table[tokens].  layer: x + relu(x w1) w2.  head: cross-entropy of x . table^T (or its own table) against targets,
-// written as log-sum-exp minus the picked logit, averaged over the global batch (or, on request, the squared picked
-// logits).
+// embedding: x = table[tokens].  layer: x + relu(x w1) w2.  head: cross-entropy of x . table^T (or its own table)
+// against targets, written as log-sum-exp minus the picked logit, averaged over the global batch (or, on request, the
+// squared picked logits).
 struct SmallModel {
   explicit SmallModel(const Asked& asked);
   ir::Model model;
@@ -37,7 +37,8 @@ struct SmallModel {
   plan::StepProgram lower() const { return plan::lower({model, tables, mesh, placement, fabric, schedule, options}); }
 };
 
-// Whole parameters of a backend by parameter_key, as its devices hold them; `replica_difference` is raised to the largest found.
+// Whole parameters of a backend by parameter_key, as its devices hold them; `replica_difference` is raised to the
+// largest found.
 std::map<std::string, Tensor> whole_parameters(const plan::StepProgram& program, const NumericBackend& backend,
                                                double& replica_difference);
 // Sum over the microbatches of the loss.

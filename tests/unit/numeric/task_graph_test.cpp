@@ -63,8 +63,8 @@ TEST_CASE("one seed gives one order on one thread, and other seeds give others")
 
 TEST_CASE("a given order is followed exactly, and one that breaks a dependence is an error") {
   Diamond d;
-  d.graph.run_in_order(std::vector<TaskGraph::Task>{d.tasks[0], d.tasks[8], d.tasks[7], d.tasks[6], d.tasks[5], d.tasks[4],
-                                                    d.tasks[3], d.tasks[2], d.tasks[1], d.tasks[9]});
+  d.graph.run_in_order(std::vector<TaskGraph::Task>{d.tasks[0], d.tasks[8], d.tasks[7], d.tasks[6], d.tasks[5],
+                                                    d.tasks[4], d.tasks[3], d.tasks[2], d.tasks[1], d.tasks[9]});
   CHECK(d.ran == std::vector<int>{0, 8, 7, 6, 5, 4, 3, 2, 1, 9});
   Diamond e;
   CHECK_THROWS_AS(e.graph.run_in_order(std::vector<TaskGraph::Task>{e.tasks[1]}), InternalError);

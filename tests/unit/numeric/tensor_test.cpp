@@ -24,7 +24,7 @@ TEST_CASE("bf16 rounds to nearest and ties go to the even mantissa") {
   CHECK(round_to_bf16(1.0f + 0.00390625f) == 1.0f);             // a tie: mantissa 0 is even
   CHECK(round_to_bf16(1.0078125f + 0.00390625f) == 1.015625f);  // a tie: mantissa 1 is odd, up to 2
   CHECK(round_to_bf16(-1.0f - 0.0059f) == -1.0078125f);
-  CHECK(round_to_bf16(0.1f) == 0.10009765625f);   // 0x3dcccccd -> 0x3dcd0000
+  CHECK(round_to_bf16(0.1f) == 0.10009765625f);    // 0x3dcccccd -> 0x3dcd0000
   CHECK(round_to_bf16(3.14159265f) == 3.140625f);  // 0x40490fdb -> 0x40490000
   CHECK(round_to_bf16(256.0f + 1.0f) == 256.0f);   // spacing is 2 there; a tie to even
   CHECK(round_to_bf16(256.0f + 3.0f) == 260.0f);

@@ -15,7 +15,7 @@ using plan::CollectiveKind;
 
 namespace {
 
-const ir::DimName kSeq{ir::Axis::seq, 0}, kEmbed{ir::Axis::embed, 0}, kMlp{ir::Axis::mlp, 0};
+const ir::DimName kSeq{ir::Axis::seq, 0}, kEmbed{ir::Axis::embed, 0};
 
 plan::GroupAxis axis(int physical, std::int64_t size, fabric::Link link) {
   plan::GroupAxis a;
@@ -124,7 +124,8 @@ void check_all_kinds(const std::vector<plan::GroupAxis>& axes, ir::DType dtype =
 
 TEST_CASE("every algorithm on one axis of 2 to 9 members does what its collective is defined to do") {
   for (std::int64_t n = 2; n <= 9; ++n)
-    for (fabric::Link link : {fabric::Link::ring, fabric::Link::line, fabric::Link::switched}) check_all_kinds({axis(0, n, link)});
+    for (fabric::Link link : {fabric::Link::ring, fabric::Link::line, fabric::Link::switched})
+      check_all_kinds({axis(0, n, link)});
 }
 
 TEST_CASE("every plan on a grid of two axes does what its collective is defined to do") {
@@ -146,12 +147,13 @@ TEST_CASE("collectives move f32 and bf16 as they move f64") {
 }
 
 TEST_CASE("a bf16 all-reduce rounds every partial sum") {
-  // 256 + 1 is a tie and rounds to 256. The ring's one chunk belongs to member 0 and travels 3, 2, 1, 0, so that each step adds 1 to 256;
-  // the exact sum, 259, would round to 260.
+  // 256 + 1 is a tie and rounds to 256. The ring's one chunk belongs to member 0 and travels 3, 2, 1, 0, so that each
+  // step adds 1 to 256; the exact sum, 259, would round to 260.
   const auto axes = std::vector<plan::GroupAxis>{axis(0, 4, fabric::Link::switched)};
   const plan::CollectivePlan chosen = plan::choose(CollectiveKind::all_reduce, ir::Reduction::sum, 1, 2, axes);
   const ir::TensorType type = matrix(ir::DType::bf16, 1, 1);
-  std::vector<std::vector<Tensor>> tensors = {{Tensor(type, {1}), Tensor(type, {1}), Tensor(type, {1}), Tensor(type, {256})}};
+  std::vector<std::vector<Tensor>> tensors = {
+      {Tensor(type, {1}), Tensor(type, {1}), Tensor(type, {1}), Tensor(type, {256})}};
   std::vector<std::vector<Tensor>> results;
   Transport(chosen).run({ir::AllReduce{}}, as_operands(tensors), {type}, 1, results);
   for (const auto& member : results) CHECK(member[0].at(0) == 256);
@@ -161,7 +163,8 @@ TEST_CASE("an all-gather of ids keeps them whole") {
   const plan::CollectivePlan chosen =
       plan::choose(CollectiveKind::all_gather, ir::Reduction::sum, 6, 4, {axis(0, 3, fabric::Link::ring)});
   const ir::TensorType type = matrix(ir::DType::i32, 1, 2);
-  std::vector<std::vector<Tensor>> tensors = {{Tensor(type, {100000007, 1}), Tensor(type, {2, 3}), Tensor(type, {4, -5})}};
+  std::vector<std::vector<Tensor>> tensors = {
+      {Tensor(type, {100000007, 1}), Tensor(type, {2, 3}), Tensor(type, {4, -5})}};
   std::vector<std::vector<Tensor>> results;
   Transport(chosen).run({ir::AllGather{kEmbed, {}}}, as_operands(tensors), {matrix(ir::DType::i32, 1, 6)}, 1, results);
   for (const auto& member : results) CHECK(member[0].to_doubles() == std::vector<double>{100000007, 1, 2, 3, 4, -5});
@@ -173,16 +176,19 @@ TEST_CASE("a plan of another kind or reduction than its op is refused") {
   const ir::TensorType type = matrix(ir::DType::f64, 1, 4);
   std::vector<std::vector<Tensor>> tensors = {random_tensors(type, 2, 1)}, results;
   const Transport transport(chosen);
-  CHECK_THROWS_AS(transport.run({ir::ReduceScatter{kEmbed, {}}}, as_operands(tensors), {type}, 1, results), InternalError);
-  CHECK_THROWS_AS(transport.run({ir::AllReduce{ir::Reduction::max, {}}}, as_operands(tensors), {type}, 1, results), InternalError);
+  CHECK_THROWS_AS(transport.run({ir::ReduceScatter{kEmbed, {}}}, as_operands(tensors), {type}, 1, results),
+                  InternalError);
+  CHECK_THROWS_AS(transport.run({ir::AllReduce{ir::Reduction::max, {}}}, as_operands(tensors), {type}, 1, results),
+                  InternalError);
 }
 
 TEST_CASE("a plan that loses a move is seen: the entries that did not arrive are missing") {
-  plan::CollectivePlan broken =
-      plan::choose(CollectiveKind::all_gather, ir::Reduction::sum, 12, 8, {axis(0, 2, fabric::Link::ring), axis(1, 2, fabric::Link::ring)});
+  plan::CollectivePlan broken = plan::choose(CollectiveKind::all_gather, ir::Reduction::sum, 12, 8,
+                                             {axis(0, 2, fabric::Link::ring), axis(1, 2, fabric::Link::ring)});
   broken.phases.pop_back();
   const ir::TensorType type = matrix(ir::DType::f64, 1, 3);
-  std::vector<std::vector<Tensor>> tensors = {{Tensor(type, {1, 2, 3}), Tensor(type, {4, 5, 6}), Tensor(type, {7, 8, 9}), Tensor(type, {1, 2, 3})}};
+  std::vector<std::vector<Tensor>> tensors = {
+      {Tensor(type, {1, 2, 3}), Tensor(type, {4, 5, 6}), Tensor(type, {7, 8, 9}), Tensor(type, {1, 2, 3})}};
   std::vector<std::vector<Tensor>> results;
   Transport(broken).run({ir::AllGather{kEmbed, {}}}, as_operands(tensors), {matrix(ir::DType::f64, 1, 12)}, 1, results);
   CHECK(results[0][0].to_doubles() != gathered(tensors[0]).to_doubles());
