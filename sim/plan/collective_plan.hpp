@@ -53,6 +53,8 @@ struct Move {
 using LineStep = std::vector<Move>;  // moves of one step happen at once; the next begins when all have ended
 // Steps of an all-gather; a reduce-scatter runs them backwards with from and to exchanged, adding.
 std::vector<LineStep> line_steps(LineAlgorithm algorithm, std::int64_t members);
+// `line_steps` unless a test puts another in its place, to see that the checks notice.
+using LineSteps = std::vector<LineStep> (*)(LineAlgorithm algorithm, std::int64_t members);
 
 struct Phase {
   struct Work {
@@ -104,6 +106,6 @@ std::int64_t half_elements(std::int64_t part_elements, std::uint8_t half);
 Seconds step_seconds(const GroupAxis& axis, double bytes);
 
 // "" or the numbered rule that a plan breaks: every chunk ends where its definition says, exactly once (plan.c1 ...).
-std::string verify(const CollectivePlan& plan);
+std::string verify(const CollectivePlan& plan, LineSteps steps_of = &line_steps);
 
 }  // namespace tpusim::plan

@@ -8,19 +8,26 @@
 namespace tpusim::plan {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 std::string ref(const StepProgram& p, const BufferRef& r) {
   const Buffer& buffer = p.buffers[at(r.buffer.index)];
-  return r.site_delta == 0 ? fmt::format("{}#{}", buffer.label, r.buffer.index) : fmt::format("{}#{}[site{:+d}]", buffer.label, r.buffer.index, r.site_delta);
+  return r.site_delta == 0 ? fmt::format("{}#{}", buffer.label, r.buffer.index)
+                           : fmt::format("{}#{}[site{:+d}]", buffer.label, r.buffer.index, r.site_delta);
 }
 
 std::string_view phase_name(ir::Phase phase) {
   switch (phase) {
-    case ir::Phase::forward: return "forward";
-    case ir::Phase::recompute: return "recompute";
-    case ir::Phase::backward: return "backward";
-    case ir::Phase::update: return "update";
+    case ir::Phase::forward:
+      return "forward";
+    case ir::Phase::recompute:
+      return "recompute";
+    case ir::Phase::backward:
+      return "backward";
+    case ir::Phase::update:
+      return "update";
   }
   return "?";
 }
@@ -34,9 +41,12 @@ std::string kind_text(const StepProgram& p, const CallKind& kind) {
   return text;
 }
 
-std::string kind_text(const StepProgram& p, std::int32_t kind) { return kind < 0 ? "nothing" : kind_text(p, p.call_kinds[at(kind)]); }
+std::string kind_text(const StepProgram& p, std::int32_t kind) {
+  return kind < 0 ? "nothing" : kind_text(p, p.call_kinds[at(kind)]);
+}
 
-void values(std::string& out, const StepProgram& p, std::string_view word, const std::vector<std::pair<ir::ValueId, BufferRef>>& list) {
+void values(std::string& out, const StepProgram& p, std::string_view word,
+            const std::vector<std::pair<ir::ValueId, BufferRef>>& list) {
   if (list.empty()) return;
   fmt::format_to(std::back_inserter(out), " {}", word);
   for (const auto& v : list) fmt::format_to(std::back_inserter(out), " {}", ref(p, v.second));
@@ -53,7 +63,8 @@ void instruction(std::string& out, const StepProgram& p, const Instr& i) {
       for (ir::OpId op : k.ops) fmt::format_to(to, " {}", ir::op_name(program.op(op).kind));
       values(out, p, "<-", k.reads);
       values(out, p, "->", k.writes);
-      fmt::format_to(to, "; {:.6g} matrix and {:.6g} vector operations, {} bytes read, {} written", k.cost.executed_flops, k.cost.vector_flops, k.bytes_read, k.bytes_written);
+      fmt::format_to(to, "; {:.6g} matrix and {:.6g} vector operations, {} bytes read, {} written",
+                     k.cost.executed_flops, k.cost.vector_flops, k.bytes_read, k.bytes_written);
       break;
     }
     case InstrKind::collective: {
@@ -68,16 +79,24 @@ void instruction(std::string& out, const StepProgram& p, const Instr& i) {
     case InstrKind::receive: {
       const Permute& permute = p.permutes[at(i.body)];
       const bool sends = i.kind == InstrKind::send;
-      fmt::format_to(to, "{} {}, {} bytes, stage {} to {}", sends ? "send" : "receive", ref(p, sends ? permute.buffer : permute.target), permute.bytes, permute.from_stage, permute.to_stage);
+      fmt::format_to(to, "{} {}, {} bytes, stage {} to {}", sends ? "send" : "receive",
+                     ref(p, sends ? permute.buffer : permute.target), permute.bytes, permute.from_stage,
+                     permute.to_stage);
       break;
     }
-    case InstrKind::stage_reduce: fmt::format_to(to, "sum {} over {} stages", ref(p, p.stage_reduces[at(i.body)].buffer), p.stage_reduces[at(i.body)].stages.size()); break;
-    case InstrKind::done: out += i.body < 0 ? "done" : fmt::format("wait for instruction {}", i.body); break;
+    case InstrKind::stage_reduce:
+      fmt::format_to(to, "sum {} over {} stages", ref(p, p.stage_reduces[at(i.body)].buffer),
+                     p.stage_reduces[at(i.body)].stages.size());
+      break;
+    case InstrKind::done:
+      out += i.body < 0 ? "done" : fmt::format("wait for instruction {}", i.body);
+      break;
   }
   if (!i.allocates.empty()) out += "; allocates";
   for (const BufferRef& r : i.allocates) fmt::format_to(to, " {}", ref(p, r));
   if (!i.releases.empty()) out += "; releases";
-  for (const Instr::Release& r : i.releases) fmt::format_to(to, " {}{}", r.owner < 0 ? "<" : r.owner > 0 ? ">" : "", ref(p, r.ref));
+  for (const Instr::Release& r : i.releases)
+    fmt::format_to(to, " {}{}", r.owner < 0 ? "<" : r.owner > 0 ? ">" : "", ref(p, r.ref));
   out += '\n';
 }
 
@@ -86,16 +105,22 @@ void instruction(std::string& out, const StepProgram& p, const Instr& i) {
 std::string print(const StepProgram& p) {
   std::string out;
   const auto to = std::back_inserter(out);
-  fmt::format_to(to, "{} stages, {} microbatches, {} sites; instructions marked > are issued for the following call, < for the preceding one\n", p.stages, p.microbatches, p.sites.size());
+  fmt::format_to(to,
+                 "{} stages, {} microbatches, {} sites; instructions marked > are issued for the following call, < for "
+                 "the preceding one\n",
+                 p.stages, p.microbatches, p.sites.size());
   for (std::size_t s = 0; s < p.schedules.size(); ++s) {
     fmt::format_to(to, "stage {}: peak {} bytes (", s, p.memory[s].peak_bytes);
-    for (std::size_t k = 0; k < 5; ++k) fmt::format_to(to, "{}{} {}", k > 0 ? ", " : "", name_of(static_cast<Category>(k)), p.memory[s].at_peak[k]);
+    for (std::size_t k = 0; k < 5; ++k)
+      fmt::format_to(to, "{}{} {}", k > 0 ? ", " : "", name_of(static_cast<Category>(k)), p.memory[s].at_peak[k]);
     out += ")\n";
     for (const Segment& segment : p.schedules[s].segments) {
       fmt::format_to(to, "  {} x", segment.repeat);
       for (std::size_t c = 0; c < segment.body.size();) {  // runs of one kind are one entry
         std::size_t e = c + 1;
-        while (e < segment.body.size() && segment.body[e].kind == segment.body[c].kind && segment.body[e].microbatch == segment.body[c].microbatch) ++e;
+        while (e < segment.body.size() && segment.body[e].kind == segment.body[c].kind &&
+               segment.body[e].microbatch == segment.body[c].microbatch)
+          ++e;
         fmt::format_to(to, " [{}", kind_text(p, segment.body[c].kind));
         fmt::format_to(to, ", site {}", segment.body[c].site);
         if (e - c > 1) fmt::format_to(to, " to {}", segment.body[e - 1].site);
@@ -107,7 +132,8 @@ std::string print(const StepProgram& p) {
     }
   }
   for (const Template& t : p.templates) {
-    fmt::format_to(to, "  {} (after {}, before {})\n", kind_text(p, t.kind), kind_text(p, t.previous), kind_text(p, t.next));
+    fmt::format_to(to, "  {} (after {}, before {})\n", kind_text(p, t.kind), kind_text(p, t.previous),
+                   kind_text(p, t.next));
     for (const Instr& i : t.instrs) instruction(out, p, i);
   }
   return out;

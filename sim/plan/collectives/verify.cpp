@@ -54,11 +54,11 @@ std::string apply(const std::vector<Arrival>& arrivals, std::size_t phase, Held&
   return "";
 }
 
-std::string play(const CollectivePlan& plan, Held& held, std::int64_t& bytes) {
+std::string play(const CollectivePlan& plan, LineSteps steps_of, Held& held, std::int64_t& bytes) {
   for (std::size_t p = 0; p < plan.phases.size(); ++p)
     for (std::size_t w = 0; w < plan.phases[p].works.size(); ++w) {
       const Phase::Work& work = plan.phases[p].works[w];
-      std::vector<LineStep> steps = line_steps(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
+      std::vector<LineStep> steps = steps_of(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
       if (work.reduce) {
         std::reverse(steps.begin(), steps.end());
         for (LineStep& step : steps)
@@ -98,7 +98,7 @@ std::string play(const CollectivePlan& plan, Held& held, std::int64_t& bytes) {
 
 }  // namespace
 
-std::string verify(const CollectivePlan& plan) {
+std::string verify(const CollectivePlan& plan, LineSteps steps_of) {
   if (plan.members == 1) return plan.phases.empty() ? "" : "plan.c3: a group of one has phases";
   TPUSIM_CHECK(plan.members <= 256, "plans are verified on up to 256 members");
   Held held;
@@ -113,7 +113,7 @@ std::string verify(const CollectivePlan& plan) {
           if (!gather || m == slot)
             held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot), static_cast<std::int64_t>(part), half)][m] = true;
   std::int64_t bytes = 0;
-  if (std::string broken = play(plan, held, bytes); !broken.empty()) return broken;
+  if (std::string broken = play(plan, steps_of, held, bytes); !broken.empty()) return broken;
   for (std::size_t m = 0; m < held.members; ++m)
     for (std::size_t slot = 0; slot < held.members; ++slot)
       for (std::size_t part = 0; part < held.parts; ++part)

@@ -7,7 +7,9 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 struct Boundary {
   ir::TensorType type;
@@ -30,7 +32,8 @@ class Buffers {
   Binding& binding(std::int32_t program) { return l_.bindings[at(program)]; }
   void bind(std::int32_t program, ir::ValueId value, BufferRef ref, bool keep, bool in_place = false);
   BufferId boundary(const ir::TensorType& type, bool gradient);
-  BufferId make(const ir::Value& value, ir::ValueId id, Category category, Scope scope, bool persistent, std::int32_t block, Role role);
+  BufferId make(const ir::Value& value, ir::ValueId id, Category category, Scope scope, bool persistent,
+                std::int32_t block, Role role);
   void ports(std::size_t b);
   void saved(std::size_t b);
   void parameter(std::size_t b, std::size_t p);
@@ -69,7 +72,8 @@ BufferId Buffers::boundary(const ir::TensorType& type, bool gradient) {
   return id;
 }
 
-BufferId Buffers::make(const ir::Value& value, ir::ValueId id, Category category, Scope scope, bool persistent, std::int32_t block, Role role) {
+BufferId Buffers::make(const ir::Value& value, ir::ValueId id, Category category, Scope scope, bool persistent,
+                       std::int32_t block, Role role) {
   Buffer buffer;
   buffer.label = value.label;
   buffer.type = value.type;
@@ -87,17 +91,22 @@ void Buffers::ports(std::size_t b) {
   const auto index = static_cast<std::int32_t>(b);
   for (const ir::DataInput& data : program.data)
     bind(block.program, data.value,
-         {make(program.value(data.value), data.value, Category::activations, Scope::microbatch, true, index, Role::persistent), 0}, false);
+         {make(program.value(data.value), data.value, Category::activations, Scope::microbatch, true, index,
+               Role::persistent),
+          0},
+         false);
   const auto port = [&](ir::ValueId value, bool gradient, std::int32_t delta, bool keep) {
     if (value.valid()) bind(block.program, value, {boundary(program.value(value).type, gradient), delta}, keep);
   };
   port(program.x_in, false, -1, false);
   port(program.x_out, false, 0, true);
   port(program.dx_out, true, 0, false);
+  if (program.dx_out.valid()) l_.blocks[b].dx_out = boundary(program.value(program.dx_out).type, true);
   port(program.dx_in, true, -1, true);
   if (program.loss.valid()) {
     TPUSIM_CHECK(!l_.out.loss.valid(), "one block makes the loss");
-    l_.out.loss = make(program.value(program.loss), program.loss, Category::workspace, Scope::microbatch, true, index, Role::persistent);
+    l_.out.loss = make(program.value(program.loss), program.loss, Category::workspace, Scope::microbatch, true, index,
+                       Role::persistent);
     bind(block.program, program.loss, {l_.out.loss, 0}, true);
   }
 }
@@ -112,9 +121,14 @@ void Buffers::saved(std::size_t b) {
       block.x_in_in_backward |= v == program.x_in;
       block.x_out_in_backward |= v == program.x_out;
       const ir::OpId producer = program.value(v).producer;
-      if (home.bound[at(v.index)].buffer.valid() || !producer.valid() || program.op(producer).phase != ir::Phase::forward) continue;
+      if (home.bound[at(v.index)].buffer.valid() || !producer.valid() ||
+          program.op(producer).phase != ir::Phase::forward)
+        continue;
       bind(block.program, v,
-           {make(program.value(v), v, Category::activations, Scope::microbatch, false, static_cast<std::int32_t>(b), Role::saved), 0}, true);
+           {make(program.value(v), v, Category::activations, Scope::microbatch, false, static_cast<std::int32_t>(b),
+                 Role::saved),
+            0},
+           true);
     }
 }
 
@@ -130,18 +144,22 @@ void Buffers::own_parameter(std::size_t b, ParameterUse& use, const UpdatePorts&
     return id;
   };
   const ir::ValueId value = program.parameters[at(use.index)].value;
-  use.parameter_buffer = mark(make(program.value(value), value, Category::parameters, scope, true, index, Role::persistent), -1);
-  use.gradient_buffer = mark(make(program.value(use.gradient), use.gradient, Category::gradients, scope, false, index, Role::gradient), -1);
+  use.parameter_buffer =
+      mark(make(program.value(value), value, Category::parameters, scope, true, index, Role::persistent), -1);
+  use.gradient_buffer = mark(
+      make(program.value(use.gradient), use.gradient, Category::gradients, scope, false, index, Role::gradient), -1);
   for (std::size_t s = 0; s < port.slots.size(); ++s)
-    use.slot_buffers.push_back(
-        mark(make(update.value(port.slots[s]), port.slots[s], Category::optimizer, scope, true, index, Role::persistent), static_cast<std::int32_t>(s)));
+    use.slot_buffers.push_back(mark(
+        make(update.value(port.slots[s]), port.slots[s], Category::optimizer, scope, true, index, Role::persistent),
+        static_cast<std::int32_t>(s)));
   // Where the reduction does more than all-reduce in place, its result has a buffer of its own.
   ir::ValueId root = port.reduced;
   while (root != port.accumulated && std::holds_alternative<ir::AllReduce>(update.op(update.value(root).producer).kind))
     root = update.op(update.value(root).producer).operands[0];
-  use.reduced_buffer = root == port.accumulated
-                           ? use.gradient_buffer
-                           : mark(make(update.value(port.reduced), port.reduced, Category::gradients, scope, false, index, Role::reduced), -1);
+  use.reduced_buffer = root == port.accumulated ? use.gradient_buffer
+                                                : mark(make(update.value(port.reduced), port.reduced,
+                                                            Category::gradients, scope, false, index, Role::reduced),
+                                                       -1);
 }
 
 void Buffers::bind_reduction(const BlockPlan& block, ParameterUse& use, const UpdatePorts& port) {
@@ -171,12 +189,14 @@ void Buffers::bind_updates(std::size_t b, ParameterUse& use, const UpdatePorts& 
   for (ir::OpId op : use.update_ops) step_read |= port.step.valid() && update.op(op).operands.contains(port.step);
   if (step_read) {
     if (!l_.out.step_number.valid())
-      l_.out.step_number = make(update.value(port.step), ir::ValueId(), Category::optimizer, Scope::step, true, -1, Role::persistent);
+      l_.out.step_number =
+          make(update.value(port.step), ir::ValueId(), Category::optimizer, Scope::step, true, -1, Role::persistent);
     bind(program, port.step, {l_.out.step_number, 0}, false);
   }
   if (port.gscale.valid()) {
     if (!l_.out.gscale.valid())
-      l_.out.gscale = make(update.value(port.gscale), ir::ValueId(), Category::workspace, Scope::step, false, -1, Role::gscale);
+      l_.out.gscale =
+          make(update.value(port.gscale), ir::ValueId(), Category::workspace, Scope::step, false, -1, Role::gscale);
     bind(program, port.gscale, {l_.out.gscale, 0}, false);
   }
 }
@@ -185,22 +205,26 @@ void Buffers::parameter(std::size_t b, std::size_t p) {
   BlockPlan& block = l_.blocks[b];
   const ir::Program& program = l_.program(block.program);
   const ir::Parameter& parameter = program.parameters[p];
-  const auto found = std::find_if(block.parameters.begin(), block.parameters.end(), [p](const ParameterUse& u) { return u.index == static_cast<std::int32_t>(p); });
+  const auto found = std::find_if(block.parameters.begin(), block.parameters.end(),
+                                  [p](const ParameterUse& u) { return u.index == static_cast<std::int32_t>(p); });
   binding(block.program).parameter[at(parameter.value.index)] = 1;
   if (found == block.parameters.end()) {  // not trained
-    const BufferId id = make(program.value(parameter.value), parameter.value, Category::parameters, Scope::site, true, static_cast<std::int32_t>(b), Role::persistent);
+    const BufferId id = make(program.value(parameter.value), parameter.value, Category::parameters, Scope::site, true,
+                             static_cast<std::int32_t>(b), Role::persistent);
     l_.out.buffers[at(id.index)].parameter = static_cast<std::int32_t>(p);
     bind(block.program, parameter.value, {id, 0}, false);
     return;
   }
   ParameterUse& use = *found;
   const UpdatePorts& port = l_.ports[b][static_cast<std::size_t>(found - block.parameters.begin())];
-  const auto held = std::find_if(shared_.begin(), shared_.end(), [&](const Shared& s) { return use.tied && s.tie == parameter.tie; });
+  const auto held =
+      std::find_if(shared_.begin(), shared_.end(), [&](const Shared& s) { return use.tied && s.tie == parameter.tie; });
   if (held == shared_.end()) {
     own_parameter(b, use, port);
     if (use.tied) shared_.push_back({parameter.tie, program.value(parameter.value).type, &use});
   } else {
-    TPUSIM_CHECK(held->type.dtype == program.value(parameter.value).type.dtype && held->type.shape == program.value(parameter.value).type.shape,
+    TPUSIM_CHECK(held->type.dtype == program.value(parameter.value).type.dtype &&
+                     held->type.shape == program.value(parameter.value).type.shape,
                  "the holders of a tied parameter lay it out alike");
     use.parameter_buffer = held->use->parameter_buffer;
     use.gradient_buffer = held->use->gradient_buffer;
@@ -232,11 +256,13 @@ void Buffers::stage_reduces() {
       const Buffer& buffer = l_.out.buffers[at(use.reduced_buffer.index)];
       if (buffer.stages.size() < 2) continue;
       for (std::size_t i = 0; i < l_.out.stage_reduces.size(); ++i)
-        if (l_.out.stage_reduces[i].buffer.buffer == use.reduced_buffer) use.stage_reduce = static_cast<std::int32_t>(i);
+        if (l_.out.stage_reduces[i].buffer.buffer == use.reduced_buffer)
+          use.stage_reduce = static_cast<std::int32_t>(i);
       if (use.stage_reduce >= 0) continue;
       const StageLink link = stage_link(l_, buffer.stages.front(), buffer.stages.back());
       use.stage_reduce = static_cast<std::int32_t>(l_.out.stage_reduces.size());
-      l_.out.stage_reduces.push_back({{use.reduced_buffer, 0}, buffer.stages, buffer.bytes, link.alpha, link.beta, l_.out.resources - 1});
+      l_.out.stage_reduces.push_back(
+          {{use.reduced_buffer, 0}, buffer.stages, buffer.bytes, link.alpha, link.beta, l_.out.resources - 1});
     }
 }
 
@@ -245,7 +271,8 @@ void Buffers::clipping() {
   if (clip.program < 0) return;
   const ir::Program& program = l_.program(clip.program);
   for (std::size_t i = 0; i < clip.norm_axes.size(); ++i) {
-    clip.norm.push_back(make(program.value(clip.zero[i]), ir::ValueId(), Category::workspace, Scope::step, false, -1, Role::norm));
+    clip.norm.push_back(
+        make(program.value(clip.zero[i]), ir::ValueId(), Category::workspace, Scope::step, false, -1, Role::norm));
     bind(clip.program, clip.zero[i], {clip.norm[i], 0}, true);
     bind(clip.program, clip.sum[i], {clip.norm[i], 0}, false);
   }
@@ -262,13 +289,15 @@ void Buffers::clipping() {
   const StageLink link = stage_link(l_, 0, l_.out.stages - 1);
   const BufferRef total = l_.home(clip.program, clip.total);
   clip.stage_reduce = static_cast<std::int32_t>(l_.out.stage_reduces.size());
-  l_.out.stage_reduces.push_back({total, stages, l_.out.buffers[at(total.buffer.index)].bytes, link.alpha, link.beta, l_.out.resources - 1});
+  l_.out.stage_reduces.push_back(
+      {total, stages, l_.out.buffers[at(total.buffer.index)].bytes, link.alpha, link.beta, l_.out.resources - 1});
 }
 
 void Buffers::run() {
   for (const spmd::Partitioned& p : l_.out.programs) {
     const std::size_t n = p.local.values.size();
-    l_.bindings.push_back({std::vector<BufferRef>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n)});
+    l_.bindings.push_back({std::vector<BufferRef>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n),
+                           std::vector<std::uint8_t>(n)});
   }
   for (std::size_t b = 0; b < l_.blocks.size(); ++b) {
     ports(b);
@@ -281,6 +310,8 @@ void Buffers::run() {
 
 }  // namespace
 
-void make_buffers(Lowering& l) { Buffers(l).run(); }
+void make_buffers(Lowering& l) {
+  Buffers(l).run();
+}
 
 }  // namespace tpusim::plan::passes

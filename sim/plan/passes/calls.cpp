@@ -1,4 +1,5 @@
-// Pass 8: call kinds, the schedule of each stage as segments of calls, and a template for every neighbourhood that occurs in them.
+// Pass 8: call kinds, the schedule of each stage as segments of calls, and a template for every neighbourhood that
+// occurs in them.
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -7,15 +8,20 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 constexpr std::int32_t kVariants = 7;  // forward; backward by (first, last); norm; update
 constexpr std::int32_t kForward = 0, kBackward = 1, kNorm = 5, kUpdate = 6;
 
 class Calls {
  public:
-  explicit Calls(Lowering& l) : l_(l), by_site_(l.out.sites.size() * kVariants, -1), by_block_(l.blocks.size() * kVariants, -1) {}
+  explicit Calls(Lowering& l)
+      : l_(l), by_site_(l.out.sites.size() * kVariants, -1), by_block_(l.blocks.size() * kVariants, -1) {}
   void run();
 
  private:
@@ -111,14 +117,16 @@ std::int32_t Calls::add_edge_kind(const CallKind& kind) {
     if (other.stage < 0) continue;
     other.stage = kind.stage;
     if (!(other == kind)) continue;
-    const std::int32_t moved = kind.stage - l_.out.call_kinds[k].stage, ahead = kind.phase == ir::Phase::forward ? 1 : -1;
+    const std::int32_t moved = kind.stage - l_.out.call_kinds[k].stage,
+                       ahead = kind.phase == ir::Phase::forward ? 1 : -1;
     Parts parts = parts_[k];
     for (std::vector<Node>* part : {&parts.prefetch, &parts.main, &parts.deferred})
       for (Node& node : *part) {
         if (node.kind != InstrKind::send && node.kind != InstrKind::receive) continue;
         const Permute p = l_.out.permutes[at(node.body)];
         node.body = permute(p.from_stage + moved, p.to_stage + moved, p.buffer, p.target);
-        TPUSIM_CHECK(l_.out.permutes[at(node.body)].to_stage - l_.out.permutes[at(node.body)].from_stage == ahead, "a transfer in the wrong direction");
+        TPUSIM_CHECK(l_.out.permutes[at(node.body)].to_stage - l_.out.permutes[at(node.body)].from_stage == ahead,
+                     "a transfer in the wrong direction");
       }
     parts_.push_back(std::move(parts));
     l_.out.call_kinds.push_back(kind);
@@ -156,7 +164,9 @@ std::int32_t Calls::kind_of(std::int64_t site, std::int32_t variant) {
 void Calls::expand_update(std::int32_t stage, std::vector<Call>& calls) {
   const std::int64_t first = l_.in.schedule.first_site[at(stage)], end = l_.in.schedule.first_site[at(stage) + 1];
   const auto block = [&](std::int64_t site) -> const BlockPlan& { return l_.blocks[at(l_.out.sites[at(site)].block)]; };
-  const auto call = [&](std::int64_t site, std::int32_t kind) { calls.push_back({static_cast<std::int32_t>(site), kind, -1}); };
+  const auto call = [&](std::int64_t site, std::int32_t kind) {
+    calls.push_back({static_cast<std::int32_t>(site), kind, -1});
+  };
   if (l_.clipping()) {
     for (std::int64_t site = first; site < end; ++site)
       if (!block(site).norm.empty()) call(site, kind_of(site, kNorm));
@@ -176,16 +186,19 @@ void Calls::expand_unit(std::int32_t stage, const Unit& unit, bool first, bool l
   const std::int64_t begin = l_.in.schedule.first_site[at(stage)], end = l_.in.schedule.first_site[at(stage) + 1];
   if (unit.phase == ir::Phase::update) return expand_update(stage, calls);
   if (unit.phase == ir::Phase::forward) {
-    for (std::int64_t site = begin; site < end; ++site) calls.push_back({static_cast<std::int32_t>(site), kind_of(site, kForward), unit.microbatch});
+    for (std::int64_t site = begin; site < end; ++site)
+      calls.push_back({static_cast<std::int32_t>(site), kind_of(site, kForward), unit.microbatch});
     return;
   }
   TPUSIM_CHECK(unit.phase == ir::Phase::backward, "a unit is forward, backward or update");
   const std::int32_t variant = kBackward + (first ? 2 : 0) + (last ? 1 : 0);
-  for (std::int64_t site = end; site-- > begin;) calls.push_back({static_cast<std::int32_t>(site), kind_of(site, variant), unit.microbatch});
+  for (std::int64_t site = end; site-- > begin;)
+    calls.push_back({static_cast<std::int32_t>(site), kind_of(site, variant), unit.microbatch});
 }
 
 bool has_backward(const UnitSegment& segment) {
-  return std::any_of(segment.body.begin(), segment.body.end(), [](const Unit& u) { return u.phase == ir::Phase::backward; });
+  return std::any_of(segment.body.begin(), segment.body.end(),
+                     [](const Unit& u) { return u.phase == ir::Phase::backward; });
 }
 
 // One repeat of a segment.
@@ -237,7 +250,8 @@ void Calls::expand(std::int32_t stage) {
     Segment segment;
     segment.repeat = segments[i].repeat;
     for (std::size_t u = 0; u < first.size(); ++u)
-      expand_unit(stage, segments[i].body[u], i == first_segment && u == opening, i == last_segment && u == closing, segment.body);
+      expand_unit(stage, segments[i].body[u], i == first_segment && u == opening, i == last_segment && u == closing,
+                  segment.body);
     if (!segment.body.empty()) schedule.segments.push_back(std::move(segment));
   }
   l_.out.schedules.push_back(std::move(schedule));
@@ -258,7 +272,9 @@ void Calls::make_templates() {
       for (std::size_t c = 0; c < body.size(); ++c) {
         const bool opens = c == 0, closes = c + 1 == body.size();
         const std::int32_t p = opens ? before : body[c - 1].kind, n = closes ? after : body[c + 1].kind;
-        if (!(opens || closes) && c > 1 && body[c - 2].kind == p && body[c - 1].kind == body[c].kind && body[c].kind == n) continue;  // the same again
+        if (!(opens || closes) && c > 1 && body[c - 2].kind == p && body[c - 1].kind == body[c].kind &&
+            body[c].kind == n)
+          continue;  // the same again
         triples.push_back({body[c].kind, p, n});
         if (!again) continue;
         const std::int32_t wrap_p = opens ? body.back().kind : p, wrap_n = closes ? body.front().kind : n;
@@ -282,6 +298,8 @@ void Calls::run() {
 
 }  // namespace
 
-void make_schedules(Lowering& l) { Calls(l).run(); }
+void make_schedules(Lowering& l) {
+  Calls(l).run();
+}
 
 }  // namespace tpusim::plan::passes

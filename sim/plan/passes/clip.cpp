@@ -1,9 +1,10 @@
-// Clipping by the global norm, as torch.nn.utils.clip_grad_norm_ does it: gscale = min(1, clip / (norm + 1e-6)), where norm is the
-// root of the sum of squares of all gradients of the model, a tied parameter's once.
+// Clipping by the global norm, as torch.nn.utils.clip_grad_norm_ does it: gscale = min(1, clip / (norm + 1e-6)), where
+// norm is the root of the sum of squares of all gradients of the model, a tied parameter's once.
 //
-// A site's squares are summed from the reduced gradients in the spec of their optimizer state. That spec is split over some mesh axes (its
-// norm axes) and equal over the others, so the sum is partial over exactly those axes: one accumulator for each distinct set of
-// them, each all-reduced over its own axes, then added, then summed over the pipeline stages.
+// A site's squares are summed from the reduced gradients in the spec of their optimizer state. That spec is split over
+// some mesh axes (its norm axes) and equal over the others, so the sum is partial over exactly those axes: one
+// accumulator for each distinct set of them, each all-reduced over its own axes, then added, then summed over the
+// pipeline stages.
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -12,7 +13,9 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 std::size_t set_of(ClipPlan& clip, const ir::MeshAxes& axes) {
   for (std::size_t i = 0; i < clip.norm_axes.size(); ++i)
@@ -46,13 +49,16 @@ void add_norms(Lowering& l, std::size_t b, ir::DType dtype) {
     }
     ir::ValueId g = port.reduced;
     const spmd::PartitionSpec spec = more.partitioned.specs[at(g.index)];
-    if (more.builder.type(g).dtype != dtype) g = more.builder.cast(g, dtype, {"norm", ir::Place::none, ir::Table::optimizer});
+    if (more.builder.type(g).dtype != dtype)
+      g = more.builder.cast(g, dtype, {"norm", ir::Place::none, ir::Table::optimizer});
     ir::ValueId squares = more.builder.map(ir::Elementwise::square, g, {"norm", ir::Place::none, ir::Table::optimizer});
     more.settle(spec);
     ir::DimNames dims;
     for (const ir::Dim& dim : more.builder.type(squares).shape) dims.push_back(dim.name);
-    if (!dims.empty()) squares = more.builder.reduce(ir::Reduction::sum, squares, dims, {"norm", ir::Place::none, ir::Table::optimizer});
-    block.norms[n].after = more.builder.map(ir::Elementwise::add, block.norms[n].after, squares, {"norm", ir::Place::none, ir::Table::optimizer});
+    if (!dims.empty())
+      squares = more.builder.reduce(ir::Reduction::sum, squares, dims, {"norm", ir::Place::none, ir::Table::optimizer});
+    block.norms[n].after = more.builder.map(ir::Elementwise::add, block.norms[n].after, squares,
+                                            {"norm", ir::Place::none, ir::Table::optimizer});
     more.settle(scalar(port.norm_axes));
   }
   for (std::size_t o = first; o < more.partitioned.local.ops.size(); ++o) block.norm_ops.push_back(ir::OpId(o));
@@ -89,7 +95,8 @@ void add_step_wide(Lowering& l, ir::DType dtype) {
   }
   const std::size_t first = more.partitioned.local.ops.size();
   const ir::ValueId norm = b.map(ir::Elementwise::sqrt, clip.total, as);
-  const ir::ValueId inverse = b.map(ir::Elementwise::reciprocal, b.map(ir::Elementwise::add_scalar, norm, as, 1e-6), as);
+  const ir::ValueId inverse =
+      b.map(ir::Elementwise::reciprocal, b.map(ir::Elementwise::add_scalar, norm, as, 1e-6), as);
   const ir::ValueId ratio = b.map(ir::Elementwise::scale, inverse, as, l.in.options.optimizer.clip_norm);
   clip.gscale = b.map(ir::Elementwise::minimum_scalar, ratio, {"gscale", ir::Place::none, ir::Table::optimizer}, 1.0);
   for (std::size_t o = first; o < more.partitioned.local.ops.size(); ++o) clip.scale_ops.push_back(ir::OpId(o));

@@ -7,7 +7,9 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 std::int32_t plan_for(Lowering& l, const PlanKey& key) {
   for (std::size_t i = 0; i < l.plan_keys.size(); ++i)
@@ -49,7 +51,8 @@ Node collective_node(Lowering& l, std::int32_t program_index, const std::vector<
       key.reduction = std::get<ir::AllReduce>(op.kind).kind;
     }
     const ir::ValueId whole = key.kind == CollectiveKind::all_gather ? to : from;
-    c.elements = checked_add(c.elements, ir::element_count(program.value(whole).type.shape), "the elements of a collective");
+    c.elements =
+        checked_add(c.elements, ir::element_count(program.value(whole).type.shape), "the elements of a collective");
     key.element_bytes = ir::bytes_of(program.value(from).type.dtype);
     c.reads.emplace_back(from, l.home(program_index, from));
     c.writes.emplace_back(to, l.home(program_index, to));

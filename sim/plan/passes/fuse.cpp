@@ -1,9 +1,10 @@
-// Pass 3: fusion. Ops that work entry by entry, and reductions, are joined with their producers into one kernel while the group stays
-// convex (nothing outside the group lies on a path between two of its members), greedily in program order, at most 24 ops to a kernel.
+// Pass 3: fusion. Ops that work entry by entry, and reductions, are joined with their producers into one kernel while
+// the group stays convex (nothing outside the group lies on a path between two of its members), greedily in program
+// order, at most 24 ops to a kernel.
 //
-// Dots, flash attention, lookups and collectives stand alone, but a rename joins whatever kernel makes its operand, and a view (rename,
-// slice) that only one kernel reads joins that kernel: an alias costs nothing. Phases are never joined, and what a parameter's gather needs
-// stays apart, so that it can be prefetched.
+// Dots, flash attention, lookups and collectives stand alone, but a rename joins whatever kernel makes its operand, and
+// a view (rename, slice) that only one kernel reads joins that kernel: an alias costs nothing. Phases are never joined,
+// and what a parameter's gather needs stays apart, so that it can be prefetched.
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -14,13 +15,22 @@ namespace {
 
 constexpr std::size_t kLargestKernel = 24;
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-bool is_view(const ir::OpKind& kind) { return std::holds_alternative<ir::Rename>(kind) || std::holds_alternative<ir::Slice>(kind); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
+bool is_view(const ir::OpKind& kind) {
+  return std::holds_alternative<ir::Rename>(kind) || std::holds_alternative<ir::Slice>(kind);
+}
 
 class Fuser {
  public:
   Fuser(const ir::Program& program, const std::vector<ir::OpId>& ops, const Binding& binding)
-      : program_(program), ops_(ops), binding_(binding), words_((ops.size() + 63) / 64), cluster_of_(ops.size()), group_(ops.size()) {}
+      : program_(program),
+        ops_(ops),
+        binding_(binding),
+        words_((ops.size() + 63) / 64),
+        cluster_of_(ops.size()),
+        group_(ops.size()) {}
   std::vector<std::vector<ir::OpId>> run();
 
  private:
@@ -45,11 +55,11 @@ class Fuser {
   const std::vector<ir::OpId>& ops_;
   const Binding& binding_;
   std::size_t words_;
-  std::vector<std::int32_t> made_by_;              // by value: position of its op in the list, or -1
-  std::vector<std::int32_t> reader_count_;         // by value
-  std::vector<Cluster> clusters_;                  // by position of the op that founded it
+  std::vector<std::int32_t> made_by_;       // by value: position of its op in the list, or -1
+  std::vector<std::int32_t> reader_count_;  // by value
+  std::vector<Cluster> clusters_;           // by position of the op that founded it
   std::vector<std::size_t> cluster_of_;
-  std::vector<std::uint8_t> group_;                // 1: a parameter's way to its gather
+  std::vector<std::uint8_t> group_;  // 1: a parameter's way to its gather
 };
 
 void Fuser::find_producers() {
@@ -148,7 +158,8 @@ void Fuser::add(std::size_t i) {
   cluster_of_[i] = i;
   clusters_.push_back(std::move(c));
   // The latest first: once it has joined, it no longer stands between an earlier one and this op.
-  std::sort(producers.begin(), producers.end(), [this](std::size_t a, std::size_t b) { return clusters_[a].ops.back() > clusters_[b].ops.back(); });
+  std::sort(producers.begin(), producers.end(),
+            [this](std::size_t a, std::size_t b) { return clusters_[a].ops.back() > clusters_[b].ops.back(); });
   for (std::size_t p : producers)
     if (may_join(p, i)) join(p, i);
 }
@@ -159,7 +170,8 @@ std::vector<std::uint8_t> Fuser::needed() const {
   std::vector<std::uint8_t> out(clusters_.size());
   std::vector<std::uint8_t> op_needed(ops_.size());
   for (std::size_t i = ops_.size(); i-- > 0;) {
-    for (ir::ValueId v : op(i).results) op_needed[i] |= static_cast<std::uint8_t>(binding_.keep[at(v.index)] | wanted[at(v.index)]);
+    for (ir::ValueId v : op(i).results)
+      op_needed[i] |= static_cast<std::uint8_t>(binding_.keep[at(v.index)] | wanted[at(v.index)]);
     if (op_needed[i] == 0) continue;
     out[cluster_of_[i]] = 1;
     for (ir::ValueId v : op(i).operands) wanted[at(v.index)] = 1;
@@ -167,14 +179,15 @@ std::vector<std::uint8_t> Fuser::needed() const {
   return out;
 }
 
-// The clusters in an order in which each comes after those it reads from, and one that overwrites an instance after those that read
-// what was there; where that leaves a choice, the one whose first op is earliest.
+// The clusters in an order in which each comes after those it reads from, and one that overwrites an instance after
+// those that read what was there; where that leaves a choice, the one whose first op is earliest.
 std::vector<std::vector<ir::OpId>> Fuser::in_order() const {
   std::vector<std::size_t> left;
   const std::vector<std::uint8_t> wanted = needed();
   for (std::size_t c = 0; c < clusters_.size(); ++c)
     if (clusters_[c].alive && wanted[c] != 0) left.push_back(c);
-  std::sort(left.begin(), left.end(), [this](std::size_t a, std::size_t b) { return clusters_[a].ops[0] < clusters_[b].ops[0]; });
+  std::sort(left.begin(), left.end(),
+            [this](std::size_t a, std::size_t b) { return clusters_[a].ops[0] < clusters_[b].ops[0]; });
 
   std::vector<std::vector<std::uint64_t>> before(clusters_.size());
   for (std::size_t c : left) before[c] = clusters_[c].ancestors;
@@ -186,7 +199,9 @@ std::vector<std::vector<ir::OpId>> Fuser::in_order() const {
         for (std::size_t r : left)
           for (std::int32_t j : clusters_[r].ops)
             for (ir::ValueId u : op(at(j)).operands)
-              if (r != c && u != v && binding_.bound[at(u.index)] == home && made_by_[at(u.index)] < i && !has(clusters_[r].ancestors, c)) put(before[c], r);
+              if (r != c && u != v && binding_.bound[at(u.index)] == home && made_by_[at(u.index)] < i &&
+                  !has(clusters_[r].ancestors, c))
+                put(before[c], r);
       }
   std::vector<std::vector<ir::OpId>> out;
   std::vector<std::uint64_t> open(words_);
@@ -220,18 +235,22 @@ std::vector<std::vector<ir::OpId>> Fuser::run() {
 }  // namespace
 
 bool is_collective(const ir::OpKind& kind) {
-  return std::holds_alternative<ir::AllGather>(kind) || std::holds_alternative<ir::ReduceScatter>(kind) || std::holds_alternative<ir::AllReduce>(kind);
+  return std::holds_alternative<ir::AllGather>(kind) || std::holds_alternative<ir::ReduceScatter>(kind) ||
+         std::holds_alternative<ir::AllReduce>(kind);
 }
 
 bool on_matrix_unit(const ir::OpKind& kind) {
-  return std::holds_alternative<ir::Dot>(kind) || std::holds_alternative<ir::Flash>(kind) || std::holds_alternative<ir::FlashGrad>(kind);
+  return std::holds_alternative<ir::Dot>(kind) || std::holds_alternative<ir::Flash>(kind) ||
+         std::holds_alternative<ir::FlashGrad>(kind);
 }
 
 bool is_elementwise_like(const ir::OpKind& kind) {
-  return !is_collective(kind) && !on_matrix_unit(kind) && !std::holds_alternative<ir::Lookup>(kind) && !std::holds_alternative<ir::LookupGrad>(kind);
+  return !is_collective(kind) && !on_matrix_unit(kind) && !std::holds_alternative<ir::Lookup>(kind) &&
+         !std::holds_alternative<ir::LookupGrad>(kind);
 }
 
-std::vector<std::vector<ir::OpId>> fuse(const ir::Program& program, const std::vector<ir::OpId>& ops, const Binding& binding) {
+std::vector<std::vector<ir::OpId>> fuse(const ir::Program& program, const std::vector<ir::OpId>& ops,
+                                        const Binding& binding) {
   return Fuser(program, ops, binding).run();
 }
 

@@ -6,12 +6,14 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 using Named = std::pair<ir::ValueId, BufferRef>;
 
-// The share of an op's multiply-adds that are neither padding nor done by other devices as well: padding goes by the valid part of each
-// dim, repetition by the mesh axes that split none of its dims.
+// The share of an op's multiply-adds that are neither padding nor done by other devices as well: padding goes by the
+// valid part of each dim, repetition by the mesh axes that split none of its dims.
 double useful_share(const Lowering& l, const spmd::Partitioned& p, const ir::Op& op) {
   InlineVector<ir::DimName, 24> seen;
   ir::MeshAxes split;
@@ -42,8 +44,9 @@ double useful_share(const Lowering& l, const spmd::Partitioned& p, const ir::Op&
 // Bytes of operand i that the op touches: a slice, a lookup and a pick read only what they return.
 std::int64_t touched(const ir::Program& program, const ir::Op& op, std::size_t i) {
   const std::int64_t all = program.value(op.operands[i]).type.bytes();
-  const bool part = std::holds_alternative<ir::Slice>(op.kind) ||
-                    (i == 0 && (std::holds_alternative<ir::Lookup>(op.kind) || std::holds_alternative<ir::Pick>(op.kind)));
+  const bool part =
+      std::holds_alternative<ir::Slice>(op.kind) ||
+      (i == 0 && (std::holds_alternative<ir::Lookup>(op.kind) || std::holds_alternative<ir::Pick>(op.kind)));
   return part ? std::min(all, program.value(op.results[0]).type.bytes()) : all;
 }
 
@@ -65,12 +68,14 @@ void add_cost(Lowering& l, std::int32_t program_index, const ir::Op& op, Kernel&
   if (!on_matrix_unit(op.kind)) return;
   kernel.matrix = true;
   kernel.compute_dtype = operands[0].dtype;
-  if (op.phase == ir::Phase::forward || op.phase == ir::Phase::backward) kernel.model_flops += cost.model_flops * useful_share(l, p, op);
+  if (op.phase == ir::Phase::forward || op.phase == ir::Phase::backward)
+    kernel.model_flops += cost.model_flops * useful_share(l, p, op);
 }
 
 }  // namespace
 
-Node kernel_node(Lowering& l, std::int32_t program_index, const std::vector<ir::OpId>& ops, const std::vector<std::uint8_t>& used_after) {
+Node kernel_node(Lowering& l, std::int32_t program_index, const std::vector<ir::OpId>& ops,
+                 const std::vector<std::uint8_t>& used_after) {
   const ir::Program& program = l.program(program_index);
   Kernel kernel;
   kernel.program = program_index;
@@ -108,7 +113,8 @@ Node kernel_node(Lowering& l, std::int32_t program_index, const std::vector<ir::
     kernel.writes.emplace_back(v, ref);
     kernel.bytes_written += program.value(v).type.bytes();
     node.writes.push_back(ref);
-    if (binding.in_place[at(v.index)] == 0 && !l.out.buffers[at(ref.buffer.index)].persistent) node.births.push_back(ref);
+    if (binding.in_place[at(v.index)] == 0 && !l.out.buffers[at(ref.buffer.index)].persistent)
+      node.births.push_back(ref);
   }
   // The first and the later microbatches' backward calls have most kernels in common.
   std::int32_t& known = l.made_first[at(program_index)][at(ops[0].index)];

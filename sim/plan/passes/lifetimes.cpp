@@ -1,6 +1,6 @@
-// Pass 6: where each buffer instance dies. An instance is released by the last kernel of the plan that uses it. A transfer is
-// asynchronous and releases nothing: what it reads lives until the first kernel that reads its result, or else until a `done` at
-// the end of the following call.
+// Pass 6: where each buffer instance dies. An instance is released by the last kernel of the plan that uses it. A
+// transfer is asynchronous and releases nothing: what it reads lives until the first kernel that reads its result, or
+// else until a `done` at the end of the following call.
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -9,11 +9,14 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 class Lifetimes {
  public:
-  Lifetimes(const Lowering& l, const CallKind& kind, Parts& parts) : l_(l), kind_(kind), parts_(parts), use_of_(l.out.buffers.size() * 3, -1) {
+  Lifetimes(const Lowering& l, const CallKind& kind, Parts& parts)
+      : l_(l), kind_(kind), parts_(parts), use_of_(l.out.buffers.size() * 3, -1) {
     for (std::vector<Node>* part : {&parts.prefetch, &parts.main, &parts.deferred})
       for (Node& node : *part) all_.push_back(&node);
   }
@@ -43,22 +46,30 @@ bool Lifetimes::dies(const BufferRef& ref) const {
   const bool backward = kind_.phase == ir::Phase::backward, update = kind_.phase == ir::Phase::update;
   const bool sends = (kind_.stage_edge & 2) != 0;
   switch (l_.roles[at(ref.buffer.index)]) {
-    case Role::persistent: return false;
-    case Role::temporary: return true;
-    case Role::saved: return backward;
+    case Role::persistent:
+      return false;
+    case Role::temporary:
+      return true;
+    case Role::saved:
+      return backward;
     case Role::x:
       if (ref.site_delta < 0) return false;
       return backward || (sends && !l_.blocks[at(kind_.block)].x_out_in_backward);
-    case Role::dx: return ref.site_delta == 0 || sends;
+    case Role::dx:
+      return ref.site_delta == 0 || sends;
     case Role::gradient:
-    case Role::reduced: return update && kind_.block >= 0 && !kind_.first;
-    case Role::norm: return update && kind_.block < 0;
-    case Role::gscale: return false;  // by the last update call (templates.cpp)
+    case Role::reduced:
+      return update && kind_.block >= 0 && !kind_.first;
+    case Role::norm:
+      return update && kind_.block < 0;
+    case Role::gscale:
+      return false;  // by the last update call (templates.cpp)
   }
   return false;
 }
 
-// The kernel at which what the asynchronous node n reads may go: the first that reads what n writes. -1: none in this call.
+// The kernel at which what the asynchronous node n reads may go: the first that reads what n writes. -1: none in this
+// call.
 std::int32_t Lifetimes::holder(std::size_t n) const {
   for (std::size_t m = n + 1; m < all_.size(); ++m)
     for (const BufferRef& written : all_[n]->writes)
@@ -91,11 +102,16 @@ void Lifetimes::collect() {
     for (const BufferRef& ref : node.reads) use(ref, hold);
     for (const BufferRef& ref : node.writes) use(ref, hold);
   }
+  // A block without parameters (features as they come) gets a gradient that it does not read.
+  if (kind_.phase == ir::Phase::backward && kind_.block >= 0)
+    if (const BufferId dx = l_.blocks[at(kind_.block)].dx_out; dx.valid() && use_of_[at(dx.index) * 3 + 1] < 0)
+      use({dx, 0}, -1);
 }
 
 // x of the previous site: this call may be the one that ends it, which its neighbours decide (templates.cpp).
 void Lifetimes::place_x_in(std::int32_t last) {
-  const auto first = static_cast<std::int32_t>(parts_.prefetch.size()), end = first + static_cast<std::int32_t>(parts_.main.size());
+  const auto first = static_cast<std::int32_t>(parts_.prefetch.size()),
+             end = first + static_cast<std::int32_t>(parts_.main.size());
   if (last >= first && last < end) {
     parts_.x_in_last = last - first;
     return;
@@ -130,6 +146,8 @@ void Lifetimes::run() {
 
 }  // namespace
 
-void end_lifetimes(const Lowering& l, const CallKind& kind, Parts& parts) { Lifetimes(l, kind, parts).run(); }
+void end_lifetimes(const Lowering& l, const CallKind& kind, Parts& parts) {
+  Lifetimes(l, kind, parts).run();
+}
 
 }  // namespace tpusim::plan::passes

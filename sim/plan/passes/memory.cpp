@@ -1,5 +1,6 @@
-// Pass 9: peak live bytes of each stage, from the order of allocations and releases alone. A template is summed up once by its net growth and
-// its peak; repeats are added by arithmetic, so that the cost does not depend on the number of microbatches.
+// Pass 9: peak live bytes of each stage, from the order of allocations and releases alone. A template is summed up once
+// by its net growth and its peak; repeats are added by arithmetic, so that the cost does not depend on the number of
+// microbatches.
 #include <algorithm>
 #include <array>
 
@@ -9,13 +10,18 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 using Split = std::array<std::int64_t, 5>;  // by Category
 
-std::int64_t total(const Split& s) { return s[0] + s[1] + s[2] + s[3] + s[4]; }
+std::int64_t total(const Split& s) {
+  return s[0] + s[1] + s[2] + s[3] + s[4];
+}
 Split plus(Split a, const Split& b, std::int64_t times = 1) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = checked_add(a[i], checked_mul(b[i], times, "live bytes"), "live bytes");
+  for (std::size_t i = 0; i < a.size(); ++i)
+    a[i] = checked_add(a[i], checked_mul(b[i], times, "live bytes"), "live bytes");
   return a;
 }
 
@@ -72,11 +78,13 @@ Split Memory::resident(std::int32_t stage) const {
     if (!buffer.persistent) continue;
     std::int64_t count = 1;
     if (buffer.scope == Scope::step) {
-      const bool here = buffer.stages.empty() || std::find(buffer.stages.begin(), buffer.stages.end(), stage) != buffer.stages.end();
+      const bool here =
+          buffer.stages.empty() || std::find(buffer.stages.begin(), buffer.stages.end(), stage) != buffer.stages.end();
       count = here ? 1 : 0;
     } else {
       count = sites[at(buffer.block)];
-      if (buffer.scope == Scope::microbatch) count = checked_mul(count, l_.out.microbatches, "the microbatches of a step");
+      if (buffer.scope == Scope::microbatch)
+        count = checked_mul(count, l_.out.microbatches, "the microbatches of a step");
     }
     std::int64_t& sum = out[static_cast<std::size_t>(buffer.category)];
     sum = checked_add(sum, checked_mul(buffer.bytes, count, "resident bytes"), "resident bytes");

@@ -7,7 +7,9 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 // A gradient's first value of the step goes straight to its buffer; later ones to a temporary that is added.
 class FirstGradients {
@@ -42,7 +44,8 @@ class FirstGradients {
 };
 
 // Backward ops with the additions to accumulators, each right behind the op that makes its gradient.
-std::vector<ir::OpId> backward_ops(const Lowering& l, const BlockPlan& block, bool first, std::vector<std::uint8_t>& accumulates) {
+std::vector<ir::OpId> backward_ops(const Lowering& l, const BlockPlan& block, bool first,
+                                   std::vector<std::uint8_t>& accumulates) {
   std::vector<ir::OpId> follows(l.program(block.program).ops.size());
   accumulates.assign(follows.size(), 0);
   for (const ParameterUse& use : block.parameters)
@@ -66,13 +69,14 @@ std::vector<Node> backward_nodes(Lowering& l, BlockPlan& block, bool first) {
   for (Node& node : nodes) {
     if (node.kind != InstrKind::kernel) continue;
     const Kernel& kernel = l.out.kernels[at(node.body)];
-    node.accumulate = std::all_of(kernel.ops.begin(), kernel.ops.end(), [&](ir::OpId op) { return accumulates[at(op.index)] != 0; });
+    node.accumulate =
+        std::all_of(kernel.ops.begin(), kernel.ops.end(), [&](ir::OpId op) { return accumulates[at(op.index)] != 0; });
   }
   return nodes;
 }
 
-// Gradient reductions, level by level of their chains; collectives of equal axes, kind and dtype are merged up to the bucket size, in
-// the order in which backward makes the gradients.
+// Gradient reductions, level by level of their chains; collectives of equal axes, kind and dtype are merged up to the
+// bucket size, in the order in which backward makes the gradients.
 std::vector<Node> reduce_nodes(Lowering& l, const BlockPlan& block) {
   std::vector<const ParameterUse*> uses;
   std::size_t levels = 0;
@@ -80,7 +84,8 @@ std::vector<Node> reduce_nodes(Lowering& l, const BlockPlan& block) {
     uses.push_back(&use);
     levels = std::max(levels, use.reduce_ops.size());
   }
-  std::stable_sort(uses.begin(), uses.end(), [](const ParameterUse* a, const ParameterUse* b) { return a->produced_at < b->produced_at; });
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const ParameterUse* a, const ParameterUse* b) { return a->produced_at < b->produced_at; });
   const ir::Program& program = l.program(block.update_program);
   const std::vector<std::uint8_t> used(program.values.size(), 1);
   struct Bucket {
@@ -108,7 +113,8 @@ std::vector<Node> reduce_nodes(Lowering& l, const BlockPlan& block) {
       if (const auto* gather = std::get_if<ir::AllGather>(&op.kind)) axes = gather->axes;
       Bucket* open = nullptr;
       for (Bucket& bucket : buckets)
-        if (bucket.kind == op.kind.index() && bucket.axes == axes && bucket.dtype == type.dtype && bucket.bytes + type.bytes() <= l.in.options.bucket_bytes)
+        if (bucket.kind == op.kind.index() && bucket.axes == axes && bucket.dtype == type.dtype &&
+            bucket.bytes + type.bytes() <= l.in.options.bucket_bytes)
           open = &bucket;
       if (open == nullptr) {
         buckets.push_back({op.kind.index(), axes, type.dtype, 0, {}});
@@ -141,14 +147,15 @@ void append(std::vector<Node>& to, std::vector<Node> from) {
   for (Node& node : from) to.push_back(std::move(node));
 }
 
-// A gradient that was reduced into a buffer of its own is held until that is used: releasing it any earlier would make every later
-// allocation of the plan wait for the reduction.
+// A gradient that was reduced into a buffer of its own is held until that is used: releasing it any earlier would make
+// every later allocation of the plan wait for the reduction.
 void hold_gradients(BlockPlan& block) {
   for (const ParameterUse& use : block.parameters) {
     if (!use.updates || use.reduced_buffer == use.gradient_buffer) continue;
     const BufferRef reduced{use.reduced_buffer, 0}, gradient{use.gradient_buffer, 0};
     const auto reader = std::find_if(block.update.begin(), block.update.end(), [&](const Node& node) {
-      return node.kind == InstrKind::kernel && std::find(node.reads.begin(), node.reads.end(), reduced) != node.reads.end();
+      return node.kind == InstrKind::kernel &&
+             std::find(node.reads.begin(), node.reads.end(), reduced) != node.reads.end();
     });
     TPUSIM_CHECK(reader != block.update.end(), "an update that does not read its gradient");
     reader->reads.push_back(gradient);
@@ -232,7 +239,8 @@ std::vector<Node> nodes_of(Lowering& l, std::int32_t program_index, const std::v
     if (!nodes[n].prefetch) continue;
     for (std::size_t m = 0; m < n; ++m)
       for (const BufferRef& ref : nodes[n].reads)
-        if (std::find(nodes[m].writes.begin(), nodes[m].writes.end(), ref) != nodes[m].writes.end()) nodes[m].prefetch = true;
+        if (std::find(nodes[m].writes.begin(), nodes[m].writes.end(), ref) != nodes[m].writes.end())
+          nodes[m].prefetch = true;
   }
   return nodes;
 }

@@ -1,9 +1,10 @@
 // Pass 5: the order in which a call issues its nodes (list scheduling, deterministic).
 //
-// Collectives, sends and sums over stages are asynchronous: each is issued as soon as its operands are written. Among the kernels that are
-// ready the earliest of the program goes first, except that one which needs the result of an outstanding asynchronous node yields to those
-// that do not; so independent work, such as weight gradients, runs beside a collective. What reads parameters alone is placed right before its
-// first user (or ahead of the call, when it is prefetched).
+// Collectives, sends and sums over stages are asynchronous: each is issued as soon as its operands are written. Among
+// the kernels that are ready the earliest of the program goes first, except that one which needs the result of an
+// outstanding asynchronous node yields to those that do not; so independent work, such as weight gradients, runs beside
+// a collective. What reads parameters alone is placed right before its first user (or ahead of the call, when it is
+// prefetched).
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -12,7 +13,9 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 using Edges = std::vector<std::vector<std::int32_t>>;  // by node: the nodes it must follow
 
@@ -36,7 +39,8 @@ Edges dependences(const std::vector<Node>& nodes, std::size_t buffers) {
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const auto self = static_cast<std::int32_t>(n);
     const auto after = [&](std::int32_t other) {
-      if (other >= 0 && other != self && std::find(edges[n].begin(), edges[n].end(), other) == edges[n].end()) edges[n].push_back(other);
+      if (other >= 0 && other != self && std::find(edges[n].begin(), edges[n].end(), other) == edges[n].end())
+        edges[n].push_back(other);
     };
     for (const BufferRef& ref : nodes[n].reads) {
       Instance& i = instance(ref);
@@ -57,7 +61,11 @@ Edges dependences(const std::vector<Node>& nodes, std::size_t buffers) {
 class Scheduler {
  public:
   Scheduler(std::vector<Node> nodes, const LowerOptions& options, std::size_t buffers)
-      : nodes_(std::move(nodes)), options_(options), edges_(dependences(nodes_, buffers)), placed_(nodes_.size()), apart_(nodes_.size()),
+      : nodes_(std::move(nodes)),
+        options_(options),
+        edges_(dependences(nodes_, buffers)),
+        placed_(nodes_.size()),
+        apart_(nodes_.size()),
         outstanding_(nodes_.size()) {}
   Parts run();
 
@@ -96,7 +104,8 @@ void Scheduler::set_apart() {
     // A gradient that a collective brings is added by the following call; so is what needs the sum.
     bool defer = false;
     for (std::int32_t d : edges_[n]) defer = defer || (node.accumulate && nodes_[at(d)].kind == InstrKind::collective);
-    for (std::int32_t d : edges_[n]) defer = defer || std::find(deferred_.begin(), deferred_.end(), d) != deferred_.end();
+    for (std::int32_t d : edges_[n])
+      defer = defer || std::find(deferred_.begin(), deferred_.end(), d) != deferred_.end();
     if (defer) {
       apart_[n] = 1;
       deferred_.push_back(static_cast<std::int32_t>(n));

@@ -1,6 +1,8 @@
-// Pass 1: each block on one device, the end of each parameter's life in a step, and which holder of a tied parameter does what.
+// Pass 1: each block on one device, the end of each parameter's life in a step, and which holder of a tied parameter
+// does what.
 //
-// All reductions and updates of a block's parameters are joined into one program beside it, the update program of the block.
+// All reductions and updates of a block's parameters are joined into one program beside it, the update program of the
+// block.
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -9,7 +11,9 @@
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 // One holder of a tied parameter.
 struct Holder {
@@ -22,9 +26,11 @@ spmd::PartitionSpec gradient_spec(const Lowering& l, const BlockPlan& block, con
 
 // All holders' gradients must be partial over the same axes to be added: the others are reduced at once.
 void make_partials_equal(Lowering& l, const std::vector<Holder>& group) {
-  ir::MeshAxes common = gradient_spec(l, l.blocks[at(group[0].block)], l.blocks[at(group[0].block)].parameters[at(group[0].use)]).partial;
+  ir::MeshAxes common =
+      gradient_spec(l, l.blocks[at(group[0].block)], l.blocks[at(group[0].block)].parameters[at(group[0].use)]).partial;
   for (const Holder& h : group) {
-    const spmd::PartitionSpec spec = gradient_spec(l, l.blocks[at(h.block)], l.blocks[at(h.block)].parameters[at(h.use)]);
+    const spmd::PartitionSpec spec =
+        gradient_spec(l, l.blocks[at(h.block)], l.blocks[at(h.block)].parameters[at(h.use)]);
     ir::MeshAxes both;
     for (std::uint8_t axis : common)
       if (spec.partial.contains(axis)) both.push_back(axis);
@@ -65,7 +71,8 @@ void resolve_ties(Lowering& l) {
         names.push_back(tie);
         groups.emplace_back();
       }
-      groups[g].push_back({static_cast<std::int32_t>(b), static_cast<std::int32_t>(u), l.out.sites[at(site)].stage, site});
+      groups[g].push_back(
+          {static_cast<std::int32_t>(b), static_cast<std::int32_t>(u), l.out.sites[at(site)].stage, site});
     }
   }
   for (std::vector<Holder>& group : groups) {
@@ -82,7 +89,9 @@ void resolve_ties(Lowering& l) {
   }
 }
 
-std::int32_t producer(const ir::Program& program, ir::ValueId value) { return program.value(value).producer.index; }
+std::int32_t producer(const ir::Program& program, ir::ValueId value) {
+  return program.value(value).producer.index;
+}
 
 // Adds acc + gradient to the block's program; used where the gradient is not the first of its step.
 void add_accumulation(Lowering& l, BlockPlan& block) {
@@ -94,7 +103,8 @@ void add_accumulation(Lowering& l, BlockPlan& block) {
     const spmd::PartitionSpec spec = more.partitioned.specs[at(use.gradient.index)];
     use.produced_at = producer(more.partitioned.local, use.gradient);
     const ir::ValueId before = more.builder.input(gradient.type, gradient.label, ir::Table::gradients);
-    use.accumulated = more.builder.map(ir::Elementwise::add, before, use.gradient, {gradient.label, gradient.type.place, ir::Table::gradients});
+    use.accumulated = more.builder.map(ir::Elementwise::add, before, use.gradient,
+                                       {gradient.label, gradient.type.place, ir::Table::gradients});
     use.accumulate = more.partitioned.local.value(use.accumulated).producer;
     const ir::OpId origin = more.partitioned.origin[at(use.produced_at)];
     more.settle(spec, origin);
@@ -103,7 +113,8 @@ void add_accumulation(Lowering& l, BlockPlan& block) {
 
 // Copies a program behind another; returns by how much value ids grow.
 std::int32_t append(spmd::Partitioned& to, const spmd::Partitioned& from, std::vector<ir::OpId>& ops) {
-  const auto values = static_cast<std::int32_t>(to.local.values.size()), first = static_cast<std::int32_t>(to.local.ops.size());
+  const auto values = static_cast<std::int32_t>(to.local.values.size()),
+             first = static_cast<std::int32_t>(to.local.ops.size());
   for (ir::Value value : from.local.values) {
     if (value.producer.valid()) value.producer.index += first;
     to.local.values.push_back(value);
@@ -124,10 +135,12 @@ std::int32_t append(spmd::Partitioned& to, const spmd::Partitioned& from, std::v
   return values;
 }
 
-ir::ValueId shifted(ir::ValueId id, std::int32_t by) { return id.valid() ? ir::ValueId(id.index + by) : id; }
+ir::ValueId shifted(ir::ValueId id, std::int32_t by) {
+  return id.valid() ? ir::ValueId(id.index + by) : id;
+}
 
-// The update program of one parameter behind the others. Without clipping gscale is the constant 1, made inside the update kernel: its
-// op stands before the ops that read it.
+// The update program of one parameter behind the others. Without clipping gscale is the constant 1, made inside the
+// update kernel: its op stands before the ops that read it.
 std::int32_t append_update(Lowering& l, spmd::Partitioned& joined, const spmd::ParameterPlan& plan, ParameterUse& use) {
   if (l.clipping() || !plan.gscale.valid()) return append(joined, plan.update, use.update_ops);
   const ir::OpId constant(joined.local.ops.size());
@@ -142,12 +155,13 @@ std::int32_t append_update(Lowering& l, spmd::Partitioned& joined, const spmd::P
   return offset;
 }
 
-UpdatePorts join_update(Lowering& l, spmd::Partitioned& joined, const ir::Program& global, const BlockPlan& block, ParameterUse& use) {
+UpdatePorts join_update(Lowering& l, spmd::Partitioned& joined, const ir::Program& global, const BlockPlan& block,
+                        ParameterUse& use) {
   const LowerOptions& options = l.in.options;
   const ir::Parameter& parameter = global.parameters[at(use.index)];
   const spmd::ParameterPlan plan =
-      spmd::plan_parameter(parameter, global.value(parameter.value).type, gradient_spec(l, block, use), options.optimizer,
-                           options.gradient_dtype, options.master_dtype, l.in.tables, l.in.mesh);
+      spmd::plan_parameter(parameter, global.value(parameter.value).type, gradient_spec(l, block, use),
+                           options.optimizer, options.gradient_dtype, options.master_dtype, l.in.tables, l.in.mesh);
   UpdatePorts port;
   std::int32_t offset = append(joined, plan.reduce, use.reduce_ops);
   port.accumulated = shifted(plan.reduce.local.x_in, offset);

@@ -10,11 +10,13 @@ void lay_out_sites(Lowering& l) {
   out.mesh = l.in.mesh;
   out.stages = static_cast<std::int32_t>(schedule.stages.size());
   out.microbatches = schedule.microbatches;
-  TPUSIM_CHECK(out.stages >= 1 && schedule.first_site.size() == schedule.stages.size() + 1, "a schedule needs its first sites by stage, plus one");
+  TPUSIM_CHECK(out.stages >= 1 && schedule.first_site.size() == schedule.stages.size() + 1,
+               "a schedule needs its first sites by stage, plus one");
   const ir::MeshAxes pipeline = out.mesh.find("pipeline");
   TPUSIM_CHECK(pipeline.size() <= 1, "the pipeline axis is not split");
   if (!pipeline.empty()) out.pipeline_axis = pipeline[0];
-  TPUSIM_CHECK(out.stages == (pipeline.empty() ? 1 : out.mesh.size(pipeline)), "as many stages as the pipeline axis has places");
+  TPUSIM_CHECK(out.stages == (pipeline.empty() ? 1 : out.mesh.size(pipeline)),
+               "as many stages as the pipeline axis has places");
 
   l.blocks.resize(l.in.model.blocks.size());
   l.sites_of_block.resize(l.in.model.blocks.size());
@@ -23,10 +25,12 @@ void lay_out_sites(Lowering& l) {
       l.sites_of_block[static_cast<std::size_t>(use.block)].push_back(static_cast<std::int32_t>(out.sites.size()));
       out.sites.push_back({use.block, 0});
     }
-  TPUSIM_CHECK(schedule.first_site.front() == 0 && schedule.first_site.back() == static_cast<std::int64_t>(out.sites.size()),
-               "the stages cover all sites");
+  TPUSIM_CHECK(
+      schedule.first_site.front() == 0 && schedule.first_site.back() == static_cast<std::int64_t>(out.sites.size()),
+      "the stages cover all sites");
   for (std::int32_t s = 0; s < out.stages; ++s) {
-    const std::int64_t first = schedule.first_site[static_cast<std::size_t>(s)], end = schedule.first_site[static_cast<std::size_t>(s) + 1];
+    const std::int64_t first = schedule.first_site[static_cast<std::size_t>(s)],
+                       end = schedule.first_site[static_cast<std::size_t>(s) + 1];
     TPUSIM_CHECK(first < end, "every stage has a site");
     for (std::int64_t i = first; i < end; ++i) out.sites[static_cast<std::size_t>(i)].stage = s;
   }

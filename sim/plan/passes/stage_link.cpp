@@ -1,5 +1,6 @@
-// What a transfer between two pipeline stages costs: their places on the parts of the pipeline axis differ; it crosses the
-// hops of every part in which they do, as fast as the slowest of them. Groups that stride over the same links share them.
+// What a transfer between two pipeline stages costs: their places on the parts of the pipeline axis differ; it crosses
+// the hops of every part in which they do, as fast as the slowest of them. Groups that stride over the same links share
+// them.
 #include <algorithm>
 
 #include "sim/plan/passes/lowering.hpp"

@@ -1,11 +1,14 @@
-// Pass 7: a call's instructions between its neighbours: what the preceding call deferred, what the following one wants issued early, its own.
+// Pass 7: a call's instructions between its neighbours: what the preceding call deferred, what the following one wants
+// issued early, its own.
 #include "sim/base/check.hpp"
 #include "sim/plan/passes/lowering.hpp"
 
 namespace tpusim::plan::passes {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 enum class Which : std::uint8_t { all, work, ends };  // work: all but plain ends; ends: a `done` that only releases
 
@@ -44,19 +47,21 @@ class Writer {
   std::vector<std::int32_t> place_;
 };
 
-// Whether this call is the last that uses the boundary value of the previous site: not if its own block reads it again in backward, nor if the
-// block that made it does (on the same stage).
+// Whether this call is the last that uses the boundary value of the previous site: not if its own block reads it again
+// in backward, nor if the block that made it does (on the same stage).
 bool ends_x_in(const Lowering& l, const CallKind& kind, std::int32_t neighbour) {
   const bool backward = kind.phase == ir::Phase::backward;
   if (l.blocks[at(kind.block)].x_in_in_backward != backward) return false;
   if ((kind.stage_edge & (backward ? 2 : 1)) != 0) return true;
-  TPUSIM_CHECK(neighbour >= 0 && l.out.call_kinds[at(neighbour)].phase == kind.phase, "a unit of a schedule runs over all sites of its stage");
+  TPUSIM_CHECK(neighbour >= 0 && l.out.call_kinds[at(neighbour)].phase == kind.phase,
+               "a unit of a schedule runs over all sites of its stage");
   return !l.blocks[at(l.out.call_kinds[at(neighbour)].block)].x_out_in_backward;
 }
 
 }  // namespace
 
-Template make_template(const Lowering& l, const std::vector<Parts>& parts, std::int32_t kind, std::int32_t previous, std::int32_t next) {
+Template make_template(const Lowering& l, const std::vector<Parts>& parts, std::int32_t kind, std::int32_t previous,
+                       std::int32_t next) {
   Template out;
   out.kind = l.out.call_kinds[at(kind)];
   out.kind_index = kind;
@@ -70,7 +75,8 @@ Template make_template(const Lowering& l, const std::vector<Parts>& parts, std::
   if (previous < 0) writer.add(own.prefetch, 0);
   if (previous >= 0 && update) writer.add(parts[at(previous)].deferred, -1, Which::work);
   if (next >= 0) writer.add(parts[at(next)].prefetch, 1);
-  const bool starts_norm = l.clipping() && update && previous >= 0 && l.out.call_kinds[at(previous)].phase != ir::Phase::update;
+  const bool starts_norm =
+      l.clipping() && update && previous >= 0 && l.out.call_kinds[at(previous)].phase != ir::Phase::update;
   if (starts_norm) writer.add(l.clip.start, 0);
   const std::size_t first = out.instrs.size();
   writer.add(own.main, 0);
