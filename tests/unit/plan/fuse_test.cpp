@@ -26,9 +26,12 @@ struct Bench {
 
   Groups fused() {
     const std::size_t n = program.values.size();
-    binding = {std::vector<BufferRef>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n)};
+    binding = {std::vector<BufferRef>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n),
+               std::vector<std::uint8_t>(n)};
     for (ir::ValueId v : kept) binding.keep[static_cast<std::size_t>(v.index)] = 1;
-    for (std::size_t v = 0; v < n; ++v) binding.parameter[v] = program.values[v].table == ir::Table::parameters && !program.values[v].producer.valid() ? 1 : 0;
+    for (std::size_t v = 0; v < n; ++v)
+      binding.parameter[v] =
+          program.values[v].table == ir::Table::parameters && !program.values[v].producer.valid() ? 1 : 0;
     return run();
   }
   Groups run() {
@@ -57,8 +60,8 @@ TEST_CASE("a dot stands alone and parts the elementwise ops before it from those
 }
 
 TEST_CASE("an op does not join a kernel that reaches it through another one") {
-  // 0: a = relu(x); 1: d = a . w; 2: m = reduce(d); 3: a + m. Op 3 reads a, but also what the dot makes of a: with 0 and 3 in one kernel, that
-  // kernel and the dot would wait for each other. It joins the reduction instead.
+  // 0: a = relu(x); 1: d = a . w; 2: m = reduce(d); 3: a + m. Op 3 reads a, but also what the dot makes of a: with 0
+  // and 3 in one kernel, that kernel and the dot would wait for each other. It joins the reduction instead.
   Bench t;
   const ir::ValueId a = t.relu(t.matrix("x"));
   const ir::ValueId m = t.b.reduce(ir::Reduction::sum, t.dot(a, t.weight()), {kM}, {"m"});
@@ -83,7 +86,8 @@ TEST_CASE("a rename joins the dot that makes its operand") {
 TEST_CASE("a slice joins the dot that alone reads it, and stands alone where two read it") {
   for (const bool twice : {false, true}) {
     Bench t;
-    const ir::ValueId x = t.matrix("x"), w = t.b.input(Bench::tensor({{kE, 2, 4}, {kM, 16, 16}}), "w", ir::Table::activations);
+    const ir::ValueId x = t.matrix("x"),
+                      w = t.b.input(Bench::tensor({{kE, 2, 4}, {kM, 16, 16}}), "w", ir::Table::activations);
     // The partitioner writes slices with their result types; by hand the type is put in.
     ir::Value half = t.program.value(x);
     half.type.shape[1].size = 2;
@@ -145,7 +149,8 @@ TEST_CASE("a kernel that overwrites an instance comes after those that read what
   const ir::ValueId d = t.dot(old, t.weight());
   t.kept = {fresh, d};
   CHECK(t.fused() == Groups{{0}, {1}});
-  t.binding.bound[static_cast<std::size_t>(old.index)] = t.binding.bound[static_cast<std::size_t>(fresh.index)] = BufferRef{BufferId(0), 0};
+  t.binding.bound[static_cast<std::size_t>(old.index)] = t.binding.bound[static_cast<std::size_t>(fresh.index)] =
+      BufferRef{BufferId(0), 0};
   t.binding.in_place[static_cast<std::size_t>(fresh.index)] = 1;
   CHECK(t.run() == Groups{{1}, {0}});
 }

@@ -20,16 +20,20 @@ Text of(const StepProgram& p, const std::string& kind, const std::string& previo
 }
 
 std::int64_t count(const StepProgram& p, CollectiveKind kind) {
-  return std::count_if(p.collectives.begin(), p.collectives.end(), [&](const Collective& c) { return p.plans[static_cast<std::size_t>(c.plan)].kind == kind; });
+  return std::count_if(p.collectives.begin(), p.collectives.end(),
+                       [&](const Collective& c) { return p.plans[static_cast<std::size_t>(c.plan)].kind == kind; });
 }
 
 TEST_CASE("one device runs the model block by block and the layers share their templates") {
   Asked asked;
   asked.layers = 3;
   const StepProgram p = Tiny(asked).lower();
-  CHECK(of(p, "layer forward", "layer forward", "layer forward") == Text{"kernel dot", "kernel map.relu", "kernel dot", "kernel map.add"});
-  CHECK(of(p, "head forward", "layer forward", "head backward first last") == Text{"kernel map.mul map.sub map.square reduce.sum"});
-  CHECK(of(p, "layer update", "input update", "layer update") == Text{"kernel fill update.sgd map.copy", "kernel fill update.sgd map.copy"});
+  CHECK(of(p, "layer forward", "layer forward", "layer forward") ==
+        Text{"kernel dot", "kernel map.relu", "kernel dot", "kernel map.add"});
+  CHECK(of(p, "head forward", "layer forward", "head backward first last") ==
+        Text{"kernel map.mul map.sub map.square reduce.sum"});
+  CHECK(of(p, "layer update", "input update", "layer update") ==
+        Text{"kernel fill update.sgd map.copy", "kernel fill update.sgd map.copy"});
   CHECK(p.collectives.empty());
   // forward of input, 3 layers, head; the same backwards; then the 5 updates.
   REQUIRE(p.schedules.size() == 1);
@@ -38,9 +42,10 @@ TEST_CASE("one device runs the model block by block and the layers share their t
 }
 
 TEST_CASE("the peak of one device is that of the hand count") {
-  // All f32. There before and after: g twice (2 x 16), w1 and w2 (2 x 256) = 544 of parameters; features and labels 2 x 128 of activations;
-  // the loss, 4. The fullest moment is in the layer's backward when the gradient of w2 is made. Then live besides: the layer's input x 128, hidden
-  // 512 (saved), its dx 128; gradients: the head's g 16, w2 256; workspace: relu(hidden) again 512 and the gradient of it 512.
+  // All f32. There before and after: g twice (2 x 16), w1 and w2 (2 x 256) = 544 of parameters; features and labels 2 x
+  // 128 of activations; the loss, 4. The fullest moment is in the layer's backward when the gradient of w2 is made.
+  // Then live besides: the layer's input x 128, hidden 512 (saved), its dx 128; gradients: the head's g 16, w2 256;
+  // workspace: relu(hidden) again 512 and the gradient of it 512.
   Asked asked;
   asked.layers = 1;
   const StepProgram p = Tiny(asked).lower();
@@ -53,14 +58,17 @@ TEST_CASE("the peak of one device is that of the hand count") {
   CHECK(p.memory[0].peak_bytes == 544 + 272 + 1024 + 1028);
 }
 
-TEST_CASE("kernels count multiply-adds, bytes of what they read and write, and useful work without what others repeat") {
+TEST_CASE(
+    "kernels count multiply-adds, bytes of what they read and write, and useful work without what others repeat") {
   Asked asked;
   asked.layers = 1;
   for (const bool split : {false, true}) {
     // On the axis "spare" nothing is split: both devices do all of it, and half of it is of use.
-    asked.mesh = split ? std::vector<std::pair<std::string, std::int64_t>>{{"spare", 2}} : std::vector<std::pair<std::string, std::int64_t>>{};
+    asked.mesh = split ? std::vector<std::pair<std::string, std::int64_t>>{{"spare", 2}}
+                       : std::vector<std::pair<std::string, std::int64_t>>{};
     const StepProgram p = Tiny(asked).lower();
-    const Kernel& dot = p.kernels[static_cast<std::size_t>(find(p, "layer forward", "input forward", "head forward")->instrs[0].body)];
+    const Kernel& dot =
+        p.kernels[static_cast<std::size_t>(find(p, "layer forward", "input forward", "head forward")->instrs[0].body)];
     CHECK(dot.matrix);
     CHECK(dot.cost.executed_flops == 2.0 * 8 * 4 * 16);
     CHECK(dot.model_flops == (split ? 8 * 4 * 16 : 2 * 8 * 4 * 16));
@@ -98,16 +106,19 @@ TEST_CASE("accumulation is fused where an elementwise kernel makes the gradient,
   const StepProgram p = Tiny(asked).lower();
   CHECK(of(p, "input backward", "layer backward", "input forward") == Text{"kernel map.mul reduce.sum map.add"});
   const Text layer = of(p, "layer backward", "layer backward", "layer backward");
-  CHECK(layer == Text{"kernel map.relu", "kernel dot", "kernel dot", "kernel map.add", "kernel map.relu_grad", "kernel dot", "kernel dot", "kernel map.add", "kernel map.add"});
+  CHECK(layer == Text{"kernel map.relu", "kernel dot", "kernel dot", "kernel map.add", "kernel map.relu_grad",
+                      "kernel dot", "kernel dot", "kernel map.add", "kernel map.add"});
 }
 
-TEST_CASE("ZeRO-3 gathers each parameter in the call before its forward and before its backward, and scatters its gradient") {
+TEST_CASE(
+    "ZeRO-3 gathers each parameter in the call before its forward and before its backward, and scatters its gradient") {
   Asked asked;
   asked.mesh = {{"fsdp", 2}};
   asked.microbatches = 2;
   Tiny tiny(asked);
   StepProgram p = tiny.lower();
-  // One gather for each of 4 parameters in forward; in backward the input block, which multiplies by nothing but data, needs none.
+  // One gather for each of 4 parameters in forward; in backward the input block, which multiplies by nothing but data,
+  // needs none.
   CHECK(count(p, CollectiveKind::all_gather) == 4 + 3);
   // Each gradient is scattered every microbatch: into its buffer in the first, into a temporary in the others.
   CHECK(count(p, CollectiveKind::reduce_scatter) == 4 + 4);
@@ -115,7 +126,8 @@ TEST_CASE("ZeRO-3 gathers each parameter in the call before its forward and befo
   CHECK(of(p, "layer forward", "input forward", "layer forward") ==
         Text{">all-gather x1", ">all-gather x1", "kernel dot", "kernel map.relu", "kernel dot", "kernel map.add"});
   // The first call of the step has nobody before it and gathers for itself.
-  CHECK(of(p, "input forward", "nothing", "layer forward") == Text{"all-gather x1", ">all-gather x1", ">all-gather x1", "kernel map.mul"});
+  CHECK(of(p, "input forward", "nothing", "layer forward") ==
+        Text{"all-gather x1", ">all-gather x1", ">all-gather x1", "kernel map.mul"});
   // What the scatter brings is added by the following call.
   const Text middle = of(p, "layer backward last", "layer backward last", "input backward last");
   CHECK(Text(middle.end() - 2, middle.end()) == Text{"<kernel map.add", "<kernel map.add"});
@@ -146,12 +158,15 @@ TEST_CASE("tensor parallelism all-reduces once forward and once backward a layer
   Asked asked;
   asked.mesh = {{"tensor", 2}};
   const StepProgram p = Tiny(asked).lower();
-  CHECK(of(p, "layer forward", "layer forward", "head forward") == Text{"kernel dot", "kernel map.relu", "kernel dot", "all-reduce x1", "kernel map.add"});
+  CHECK(of(p, "layer forward", "layer forward", "head forward") ==
+        Text{"kernel dot", "kernel map.relu", "kernel dot", "all-reduce x1", "kernel map.add"});
   const Text backward = of(p, "layer backward first last", "head backward first last", "layer backward first last");
-  CHECK(Text(backward.end() - 4, backward.end()) == Text{"kernel dot", "all-reduce x1", "kernel dot", "kernel map.add"});
+  CHECK(Text(backward.end() - 4, backward.end()) ==
+        Text{"kernel dot", "all-reduce x1", "kernel dot", "kernel map.add"});
 }
 
-TEST_CASE("pipeline stages send right behind the kernel that makes the boundary value and post receives one call ahead") {
+TEST_CASE(
+    "pipeline stages send right behind the kernel that makes the boundary value and post receives one call ahead") {
   Asked asked;
   asked.mesh = {{"pipeline", 2}};
   asked.microbatches = 3;
@@ -184,16 +199,19 @@ TEST_CASE("a tied parameter is held, reduced and updated by both stages, and its
   const Buffer& gradient = p.buffers[static_cast<std::size_t>(p.stage_reduces[0].buffer.buffer.index)];
   CHECK(gradient.scope == Scope::step);
   CHECK(gradient.category == Category::gradients);
-  CHECK(of(p, "input update", "input backward first last", "layer update") == Text{"stage_reduce", "kernel fill update.sgd map.copy"});
+  CHECK(of(p, "input update", "input backward first last", "layer update") ==
+        Text{"stage_reduce", "kernel fill update.sgd map.copy"});
   CHECK(of(p, "head update", "layer update", "nothing") == Text{"stage_reduce", "kernel fill update.sgd map.copy"});
 
   // On one stage it has one gradient, which the input block's backward adds to, and one update.
   asked.mesh = {};
   p = Tiny(asked).lower();
   CHECK(p.stage_reduces.empty());
-  CHECK(of(p, "input backward first last", "layer backward first last", "input update") == Text{"kernel map.mul reduce.sum map.add"});
+  CHECK(of(p, "input backward first last", "layer backward first last", "input update") ==
+        Text{"kernel map.mul reduce.sum map.add"});
   CHECK(find(p, "head update", "layer update", "nothing") == nullptr);
-  CHECK(of(p, "layer update", "layer update", "nothing") == Text{"kernel fill update.sgd map.copy", "kernel fill update.sgd map.copy"});
+  CHECK(of(p, "layer update", "layer update", "nothing") ==
+        Text{"kernel fill update.sgd map.copy", "kernel fill update.sgd map.copy"});
 }
 
 TEST_CASE("clipping sums squares site by site, then over devices and stages, and every update reads gscale") {
@@ -203,11 +221,14 @@ TEST_CASE("clipping sums squares site by site, then over devices and stages, and
   const StepProgram p = Tiny(asked).lower();
   // w1 and w2 are split over tensor, g is not: two accumulators, of which the first needs an all-reduce.
   std::int64_t accumulators = 0;
-  for (const Buffer& b : p.buffers) accumulators += b.scope == Scope::step && !b.persistent && b.label == "norm" ? 1 : 0;
+  for (const Buffer& b : p.buffers)
+    accumulators += b.scope == Scope::step && !b.persistent && b.label == "norm" ? 1 : 0;
   CHECK(accumulators == 2);
   CHECK(of(p, "clip", "layer norm", "input update") ==
-        Text{"all-reduce x1", "kernel map.add", "stage_reduce", "kernel map.sqrt map.add_scalar map.reciprocal map.scale map.minimum_scalar"});
-  CHECK(of(p, "input norm", "input backward first last", "layer norm") == Text{"kernel fill fill", "kernel map.square reduce.sum map.add"});
+        Text{"all-reduce x1", "kernel map.add", "stage_reduce",
+             "kernel map.sqrt map.add_scalar map.reciprocal map.scale map.minimum_scalar"});
+  CHECK(of(p, "input norm", "input backward first last", "layer norm") ==
+        Text{"kernel fill fill", "kernel map.square reduce.sum map.add"});
   CHECK(of(p, "input update", "clip", "layer update") == Text{"kernel update.sgd map.copy"});
   REQUIRE(p.gscale.valid());
   // torch.nn.utils.clip_grad_norm_: max_norm / (total_norm + 1e-6), at most 1.
@@ -229,11 +250,15 @@ TEST_CASE("a tied parameter counts once in the norm") {
   asked.clip = 1;
   asked.tied = true;
   for (const bool pipeline : {false, true}) {
-    asked.mesh = pipeline ? std::vector<std::pair<std::string, std::int64_t>>{{"pipeline", 2}} : std::vector<std::pair<std::string, std::int64_t>>{};
+    asked.mesh = pipeline ? std::vector<std::pair<std::string, std::int64_t>>{{"pipeline", 2}}
+                          : std::vector<std::pair<std::string, std::int64_t>>{};
     const StepProgram p = Tiny(asked).lower();
     std::int64_t squares = 0;
     for (std::size_t i = 3; i < 6; ++i)  // the update programs
-      for (const ir::Op& op : p.programs[i].local.ops) squares += std::holds_alternative<ir::Map>(op.kind) && std::get<ir::Map>(op.kind).kind == ir::Elementwise::square ? 1 : 0;
+      for (const ir::Op& op : p.programs[i].local.ops)
+        squares +=
+            std::holds_alternative<ir::Map>(op.kind) && std::get<ir::Map>(op.kind).kind == ir::Elementwise::square ? 1
+                                                                                                                   : 0;
     CHECK(squares == 3);  // g, w1, w2
   }
 }
@@ -267,7 +292,8 @@ TEST_CASE("a million microbatches are planned by arithmetic") {
     asked.microbatches = m;
     return Tiny(asked).lower().memory[0].peak_bytes;
   };
-  // All-forward-first keeps every microbatch: x between 4 sites (3 x 128), hidden of 2 layers (2 x 512), features and labels (2 x 128), the loss (4).
+  // All-forward-first keeps every microbatch: x between 4 sites (3 x 128), hidden of 2 layers (2 x 512), features and
+  // labels (2 x 128), the loss (4).
   const std::int64_t each = 3 * 128 + 2 * 512 + 2 * 128 + 4;
   CHECK(peak(7) - peak(6) == each);
   CHECK(peak(1000000) == peak(10) + (1000000 - 10) * each);

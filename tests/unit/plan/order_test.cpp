@@ -25,30 +25,34 @@ using Bodies = std::vector<std::int32_t>;
 
 TEST_CASE("independent work runs between a collective and the first use of its result") {
   // 0 makes a; 1 reduces it to b; 2 uses b; 3 and 4 need neither.
-  const std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}), node(kKernel, 2, {1}, {2}), node(kKernel, 3, {0}, {3}),
-                                   node(kKernel, 4, {3}, {4})};
+  const std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}),
+                                   node(kKernel, 2, {1}, {2}), node(kKernel, 3, {0}, {3}), node(kKernel, 4, {3}, {4})};
   CHECK(bodies(order(nodes, {}, 8).main) == Bodies{0, 1, 3, 4, 2});
 }
 
 TEST_CASE("a collective is issued as soon as its operand is there, before kernels of earlier program order") {
-  const std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kKernel, 1, {}, {1}), node(kCollective, 2, {0}, {2}), node(kKernel, 3, {1, 2}, {3})};
+  const std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kKernel, 1, {}, {1}), node(kCollective, 2, {0}, {2}),
+                                   node(kKernel, 3, {1, 2}, {3})};
   CHECK(bodies(order(nodes, {}, 8).main) == Bodies{0, 2, 1, 3});
 }
 
 TEST_CASE("a reader comes before the one that overwrites what it reads") {
-  const std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}), node(kKernel, 2, {0, 1}, {2}), node(kKernel, 3, {}, {0})};
+  const std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}),
+                                   node(kKernel, 2, {0, 1}, {2}), node(kKernel, 3, {}, {0})};
   // 3 needs no collective, yet may not go ahead of 2, which reads buffer 0 before 3 writes it again.
   CHECK(bodies(order(nodes, {}, 8).main) == Bodies{0, 1, 2, 3});
 }
 
 TEST_CASE("what reads parameters alone goes right before its first user") {
-  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kKernel, 1, {}, {1}), node(kKernel, 2, {0}, {2}), node(kKernel, 3, {1, 2}, {3})};
+  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kKernel, 1, {}, {1}), node(kKernel, 2, {0}, {2}),
+                             node(kKernel, 3, {1, 2}, {3})};
   nodes[1].late = true;
   CHECK(bodies(order(nodes, {}, 8).main) == Bodies{0, 2, 1, 3});
 }
 
 TEST_CASE("gathers of parameters are prefetched, or stand right before their use") {
-  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}), node(kKernel, 2, {}, {2}), node(kKernel, 3, {1, 2}, {3})};
+  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}), node(kKernel, 2, {}, {2}),
+                             node(kKernel, 3, {1, 2}, {3})};
   nodes[0].late = nodes[1].late = nodes[0].prefetch = nodes[1].prefetch = true;
   LowerOptions options;
   const Parts ahead = order(nodes, options, 8);
@@ -61,8 +65,8 @@ TEST_CASE("gathers of parameters are prefetched, or stand right before their use
 }
 
 TEST_CASE("adding what a collective brings, and reducing that sum, is left to the following call") {
-  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}), node(kKernel, 2, {1, 5}, {5}), node(kCollective, 3, {5}, {5}),
-                             node(kKernel, 4, {}, {4})};
+  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {1}), node(kKernel, 2, {1, 5}, {5}),
+                             node(kCollective, 3, {5}, {5}), node(kKernel, 4, {}, {4})};
   nodes[2].accumulate = true;
   const Parts parts = order(nodes, {}, 8);
   CHECK(bodies(parts.main) == Bodies{0, 1, 4});
@@ -70,7 +74,8 @@ TEST_CASE("adding what a collective brings, and reducing that sum, is left to th
 }
 
 TEST_CASE("without overlap the reductions stand at the end, and each is waited for") {
-  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {0}), node(kKernel, 2, {}, {2}), node(kCollective, 3, {2}, {2})};
+  std::vector<Node> nodes = {node(kKernel, 0, {}, {0}), node(kCollective, 1, {0}, {0}), node(kKernel, 2, {}, {2}),
+                             node(kCollective, 3, {2}, {2})};
   nodes[1].bucket = nodes[3].bucket = true;
   LowerOptions options;
   CHECK(bodies(order(nodes, options, 8).main) == Bodies{0, 1, 2, 3});

@@ -13,7 +13,8 @@ ir::TensorType tensor(std::vector<ir::Dim> dims, ir::Place place = ir::Place::no
 }
 const ir::Dim kBatchDim{kB, kBatch, kBatch}, kEmbedDim{kE, kEmbed, kEmbed}, kMlpDim{kM, kMlp, kMlp};
 
-ir::ValueId parameter(ir::Program& p, ir::Builder& b, const char* name, const ir::TensorType& type, const std::string& tie = "") {
+ir::ValueId parameter(ir::Program& p, ir::Builder& b, const char* name, const ir::TensorType& type,
+                      const std::string& tie = "") {
   ir::Parameter parameter;
   parameter.value = b.input(type, name, ir::Table::parameters);
   parameter.name = name;
@@ -43,7 +44,8 @@ ir::Program layer_block() {
   p.name = "layer";
   ir::Builder b(p);
   p.x_in = b.input(tensor({kBatchDim, kEmbedDim}, ir::Place::residual), "x");
-  const ir::ValueId w1 = parameter(p, b, "w1", tensor({kEmbedDim, kMlpDim})), w2 = parameter(p, b, "w2", tensor({kMlpDim, kEmbedDim}));
+  const ir::ValueId w1 = parameter(p, b, "w1", tensor({kEmbedDim, kMlpDim})),
+                    w2 = parameter(p, b, "w2", tensor({kMlpDim, kEmbedDim}));
   const ir::ValueId hidden = b.dot(p.x_in, w1, {kB, kM}, ir::DType::f32, {"hidden"});
   const ir::ValueId active = b.map(ir::Elementwise::relu, hidden, {"active"});
   const ir::ValueId back = b.dot(active, w2, {kB, kE}, ir::DType::f32, {"back", ir::Place::residual});
@@ -67,7 +69,9 @@ ir::Program head_block(bool tied) {
 void add_rules(Tiny& t, const std::string& name, int zero) {
   const spmd::MeshAxes axes = t.mesh.find(name);
   if (axes.empty()) return;
-  const auto rule = [&](std::vector<spmd::Rule>& table, ir::Axis axis) { table.push_back({axis, ir::Place::none, axes, "test"}); };
+  const auto rule = [&](std::vector<spmd::Rule>& table, ir::Axis axis) {
+    table.push_back({axis, ir::Place::none, axes, "test"});
+  };
   if (name == "data" || name == "fsdp") rule(t.tables.activations, ir::Axis::batch);
   if (name == "fsdp") {
     rule(t.tables.optimizer, ir::Axis::embed);
@@ -75,7 +79,9 @@ void add_rules(Tiny& t, const std::string& name, int zero) {
     if (zero >= 3) rule(t.tables.parameters, ir::Axis::embed);
   }
   if (name == "tensor")
-    for (std::vector<spmd::Rule>* table : {&t.tables.activations, &t.tables.parameters, &t.tables.gradients, &t.tables.optimizer}) rule(*table, ir::Axis::mlp);
+    for (std::vector<spmd::Rule>* table :
+         {&t.tables.activations, &t.tables.parameters, &t.tables.gradients, &t.tables.optimizer})
+      rule(*table, ir::Axis::mlp);
 }
 
 // Two axes on one dim are one rule.
@@ -118,7 +124,8 @@ Tiny::Tiny(const Asked& asked) {
   for (ir::Program& block : model.blocks) ir::differentiate(block, {});
 
   schedule.microbatches = asked.microbatches;
-  for (std::int64_t s = 0; s <= stages; ++s) schedule.first_site.push_back(s == 0 ? 0 : s == stages ? asked.layers + 2 : 1 + s * asked.layers / stages);
+  for (std::int64_t s = 0; s <= stages; ++s)
+    schedule.first_site.push_back(s == 0 ? 0 : s == stages ? asked.layers + 2 : 1 + s * asked.layers / stages);
   for (std::int64_t s = 0; s < stages; ++s) {
     const Unit forward{ir::Phase::forward, 0}, backward{ir::Phase::backward, 0}, update{ir::Phase::update, 0};
     if (asked.gpipe)
@@ -143,9 +150,12 @@ std::string kind_name(const StepProgram& program, std::int32_t kind) {
   return name;
 }
 
-const Template* find(const StepProgram& program, const std::string& kind, const std::string& previous, const std::string& next) {
+const Template* find(const StepProgram& program, const std::string& kind, const std::string& previous,
+                     const std::string& next) {
   for (const Template& t : program.templates)
-    if (kind_name(program, t.kind_index) == kind && kind_name(program, t.previous) == previous && kind_name(program, t.next) == next) return &t;
+    if (kind_name(program, t.kind_index) == kind && kind_name(program, t.previous) == previous &&
+        kind_name(program, t.next) == next)
+      return &t;
   return nullptr;
 }
 
@@ -157,18 +167,29 @@ std::vector<std::string> instructions(const StepProgram& program, const Template
       case InstrKind::kernel: {
         const Kernel& kernel = program.kernels[static_cast<std::size_t>(i.body)];
         text += "kernel";
-        for (ir::OpId op : kernel.ops) text += " " + std::string(ir::op_name(program.programs[static_cast<std::size_t>(kernel.program)].local.op(op).kind));
+        for (ir::OpId op : kernel.ops)
+          text += " " + std::string(
+                            ir::op_name(program.programs[static_cast<std::size_t>(kernel.program)].local.op(op).kind));
         break;
       }
       case InstrKind::collective: {
         const Collective& c = program.collectives[static_cast<std::size_t>(i.body)];
-        text += std::string(name_of(program.plans[static_cast<std::size_t>(c.plan)].kind)) + " x" + std::to_string(c.ops.size());
+        text += std::string(name_of(program.plans[static_cast<std::size_t>(c.plan)].kind)) + " x" +
+                std::to_string(c.ops.size());
         break;
       }
-      case InstrKind::done: text += i.body < 0 ? "done" : "wait"; break;
-      case InstrKind::send: text += "send"; break;
-      case InstrKind::receive: text += "receive"; break;
-      case InstrKind::stage_reduce: text += "stage_reduce"; break;
+      case InstrKind::done:
+        text += i.body < 0 ? "done" : "wait";
+        break;
+      case InstrKind::send:
+        text += "send";
+        break;
+      case InstrKind::receive:
+        text += "receive";
+        break;
+      case InstrKind::stage_reduce:
+        text += "stage_reduce";
+        break;
     }
     out.push_back(text);
   }

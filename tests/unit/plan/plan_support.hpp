@@ -18,12 +18,13 @@ struct Asked {
   int zero = 3;
   bool tied = false;
   std::int64_t microbatches = 1;
-  bool gpipe = false;                                      // all forward, then all backward; else one after the other
+  bool gpipe = false;  // all forward, then all backward; else one after the other
   double clip = 0;
   ir::Optimizer optimizer = ir::Optimizer::sgd;
 };
 
-// input: x = features * g.  layer: x + relu(x w1) w2.  head: the sum of (x * g - labels)^2. All f32; g is one parameter when tied.
+// input: x = features * g.  layer: x + relu(x w1) w2.  head: the sum of (x * g - labels)^2. All f32; g is one parameter
+// when tied.
 struct Tiny {
   explicit Tiny(const Asked& asked);
   ir::Model model;
@@ -38,7 +39,8 @@ struct Tiny {
 
 // Instructions of the template for (kind, previous, next) given by text: "layer forward".
 std::string kind_name(const StepProgram& program, std::int32_t kind);
-const Template* find(const StepProgram& program, const std::string& kind, const std::string& previous, const std::string& next);
+const Template* find(const StepProgram& program, const std::string& kind, const std::string& previous,
+                     const std::string& next);
 // "kernel dot", "all_gather", "send", ...; "<" and ">" before those of the preceding and the following call.
 std::vector<std::string> instructions(const StepProgram& program, const Template& t);
 

@@ -35,7 +35,9 @@ Instr& first_with(StepProgram& p, const std::function<bool(const Instr&)>& wante
 }
 
 TEST_CASE("step.c1: an instruction names a kernel that is not there") {
-  CHECK(breaks("step.c1", [](StepProgram& p) { first_with(p, [](const Instr& i) { return i.kind == InstrKind::kernel; }).body = 10000; }));
+  CHECK(breaks("step.c1", [](StepProgram& p) {
+    first_with(p, [](const Instr& i) { return i.kind == InstrKind::kernel; }).body = 10000;
+  }));
 }
 
 TEST_CASE("step.c2: a neighbourhood has no template") {
@@ -52,7 +54,9 @@ TEST_CASE("step.c3: a kernel reads what was never written") {
 }
 
 TEST_CASE("step.c4: a kernel writes what was not allocated") {
-  CHECK(breaks("step.c4", [](StepProgram& p) { first_with(p, [](const Instr& i) { return i.kind == InstrKind::kernel && !i.allocates.empty(); }).allocates.clear(); }));
+  CHECK(breaks("step.c4", [](StepProgram& p) {
+    first_with(p, [](const Instr& i) { return i.kind == InstrKind::kernel && !i.allocates.empty(); }).allocates.clear();
+  }));
 }
 
 TEST_CASE("step.c5: an instance is allocated twice") {
