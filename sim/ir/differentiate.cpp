@@ -28,8 +28,6 @@ std::vector<bool> active_values(const Program& program) {
   for (const Op& op : program.ops) {
     bool any = false;
     for (const ValueId operand : op.operands) any = any || active[index(operand)];
-    const auto* reduce = std::get_if<Reduce>(&op.kind);
-    if (reduce != nullptr && reduce->kind == Reduction::max) any = false;
     if (any)
       for (const ValueId result : op.results) active[index(result)] = true;
   }
@@ -44,6 +42,7 @@ class Reverse {
         forward_ops_(program.ops.size()),
         builder_(program),
         gradient_dtype_(options.gradient_dtype),
+        vjp_(options.vjp),
         active_(active_values(program)),
         gradients_(forward_values_) {
     builder_.phase = Phase::backward;
@@ -64,7 +63,7 @@ class Reverse {
       bool wanted = false;
       for (const ValueId operand : op.operands) wanted = wanted || active_[index(operand)];
       if (!any || !wanted) continue;
-      const Gradients dx = vjp(op, dy, context);
+      const Gradients dx = vjp_(op, dy, context);
       for (std::size_t k = 0; k < dx.size(); ++k)
         if (dx[k].valid() && active_[index(op.operands[k])]) accumulate(op.operands[k], dx[k]);
     }
@@ -121,6 +120,7 @@ class Reverse {
   std::size_t forward_values_, forward_ops_;
   Builder builder_;
   DType gradient_dtype_;
+  Vjp vjp_;
   std::vector<bool> active_;
   std::vector<ValueId> again_, gradients_;
 };
@@ -147,9 +147,9 @@ class Assembly {
     for (std::size_t v = forward_values_; v < program_.values.size(); ++v)
       if (!program_.values[v].producer.valid()) keep_value(ValueId(v), OpId());  // dx_out
     for (std::size_t i = 0; i < forward_ops_; ++i)
-      if (again[i]) append(program_.ops[i], Phase::recompute, &saved);
+      if (again[i]) append(program_.ops[i], Phase::recompute);
     for (std::size_t i = forward_ops_; i < program_.ops.size(); ++i)
-      if (live_[i - forward_ops_]) append(program_.ops[i], Phase::backward, nullptr);
+      if (live_[i - forward_ops_]) append(program_.ops[i], Phase::backward);
     rename_ports();
     program_.values = std::move(values_);
     program_.ops = std::move(ops_);
@@ -176,8 +176,7 @@ class Assembly {
     map_[index(old)] = ValueId(values_.size() - 1);
   }
 
-  // A result that is saved keeps its forward value even where a sibling result makes its op run again.
-  void append(const Op& op, Phase phase, const std::vector<bool>* saved) {
+  void append(const Op& op, Phase phase) {
     Op copy = op;
     copy.phase = phase;
     for (ValueId& operand : copy.operands) operand = map_[index(operand)];
@@ -186,7 +185,6 @@ class Assembly {
       const ValueId old = op.results[k];
       keep_value(old, id);
       copy.results[k] = map_[index(old)];
-      if (saved != nullptr && (*saved)[index(old)]) map_[index(old)] = old;
     }
     ops_.push_back(copy);
   }

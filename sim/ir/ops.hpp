@@ -48,6 +48,10 @@ struct ShardingRule {
 ShardingRule sharding_rule(const OpKind& kind, const std::vector<TensorType>& operands,
                            const std::vector<TensorType>& results);
 
+// How an op may be split; `sharding_rule` unless a test puts another in its place, to see that verification notices.
+using ShardingRuleOf = ShardingRule (*)(const OpKind& kind, const std::vector<TensorType>& operands,
+                                        const std::vector<TensorType>& results);
+
 // --- cost ------------------------------------------------------------------------------------------------------------
 struct MatrixProduct {  // batch x [m,k] x [k,n]
   std::int64_t batch = 1, m = 1, n = 1, k = 1, count = 1;
@@ -77,10 +81,13 @@ InlineVector<ValueId, 8> vjp(const Op& op, const InlineVector<ValueId, 4>& resul
 
 // --- whole programs --------------------------------------------------------------------------------------------------
 enum class Remat : std::uint8_t { none, selective, full };
+// How one op is differentiated; `vjp` unless a test puts another in its place, to see that verification notices.
+using Vjp = InlineVector<ValueId, 8> (*)(const Op& op, const InlineVector<ValueId, 4>& result_gradients, VjpContext& context);
 struct DifferentiateOptions {
   Remat remat = Remat::none;      // none: save what backward reads (of elementwise chains the cheapest cut);
                                   // selective: attention's score part is recomputed; full: only x_in is kept
   DType gradient_dtype = DType::f32;
+  Vjp vjp = &ir::vjp;
 };
 // Appends phases recompute and backward; sets dx_out, dx_in, Parameter::gradient. Parameters are never "saved": they are
 // read (and cast, and gathered) again.

@@ -22,9 +22,10 @@ std::int32_t on_line(const plan::CollectivePlan& plan, std::int32_t member, std:
 }
 
 // A reduce-scatter is the all-gather backwards, with senders and receivers exchanged.
-std::vector<plan::LineStep> steps_of(const plan::CollectivePlan& plan, const plan::Phase::Work& work) {
+std::vector<plan::LineStep> work_steps(const plan::CollectivePlan& plan, const plan::Phase::Work& work,
+                                       plan::LineSteps steps_of) {
   std::vector<plan::LineStep> steps =
-      plan::line_steps(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
+      steps_of(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
   if (!work.reduce) return steps;
   std::reverse(steps.begin(), steps.end());
   for (plan::LineStep& step : steps)
@@ -34,7 +35,7 @@ std::vector<plan::LineStep> steps_of(const plan::CollectivePlan& plan, const pla
 
 }  // namespace
 
-Transport::Transport(const plan::CollectivePlan& plan) : plan_(plan) {
+Transport::Transport(const plan::CollectivePlan& plan, plan::LineSteps steps_of) : plan_(plan) {
   std::vector<std::int64_t> part_begin = {0};
   for (std::int64_t elements : plan.part_elements) part_begin.push_back(part_begin.back() + elements);
   TPUSIM_CHECK(part_begin.back() == plan.shard_elements, "the parts of a plan do not sum to its shard");
@@ -43,7 +44,7 @@ Transport::Transport(const plan::CollectivePlan& plan) : plan_(plan) {
     for (std::size_t w = 0; w < plan.phases[p].works.size(); ++w) {
       const plan::Phase::Work& work = plan.phases[p].works[w];
       const std::int64_t part = plan.part_elements[static_cast<std::size_t>(work.part)];
-      const std::vector<plan::LineStep> steps = steps_of(plan, work);
+      const std::vector<plan::LineStep> steps = work_steps(plan, work, steps_of);
       if (steps_.size() < begin + steps.size()) steps_.resize(begin + steps.size());
       for (std::size_t s = 0; s < steps.size(); ++s) {
         std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::int32_t> targets;

@@ -17,7 +17,7 @@ namespace tpusim::numeric {
 // The transfers of a plan, resolved once.
 class Transport {
  public:
-  explicit Transport(const plan::CollectivePlan& plan);
+  explicit Transport(const plan::CollectivePlan& plan, plan::LineSteps steps_of = &plan::line_steps);
 
   // operands[member][tensor] -> results[member][tensor] of `types[tensor]`, for the ops (one a tensor) that the
   // collective carries out. Returns the bytes that the members sent, all together: entries moved times the size of

@@ -28,9 +28,13 @@ struct Proof {
   int threads = 1;
   bool integers = false;   // small integers for parameters and features: sums are exact in any order
   double tolerance = kValueTolerance;
+  ir::Vjp vjp = &ir::vjp;  // what planned.model was differentiated by: who is to blame where the gradient is wrong
 };
 // Checks (a) to (d) of a job that is small as it stands, in f64.
 result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof = {});
+// The same for a plan that is there already: what make_plan(spec, fabric) gave, or that with a fault in it (tests).
+result::Verification verify_planned(const JobSpec& spec, const Planned& planned, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed,
+                                    const Proof& proof = {});
 
 // Plans the shrunken job and checks, in this order: (a) every value of the first step against one device's, in program order; (b) the
 // one-device gradient against finite differences along a seeded direction, per op where that fails; (c) losses and parameters over three

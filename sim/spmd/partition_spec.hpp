@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/ir/program.hpp"
+#include "sim/ir/ops.hpp"
 #include "sim/spmd/mesh.hpp"
 
 namespace tpusim::spmd {
@@ -28,6 +28,7 @@ struct Rule {
 // everywhere.
 struct ShardingTables {
   std::vector<Rule> parameters, gradients, optimizer, activations;
+  ir::ShardingRuleOf rule_of = &ir::sharding_rule;  // what each op says of itself
   const std::vector<Rule>& of(ir::Table table) const;
 };
 

@@ -214,7 +214,7 @@ void Walk::visit(ir::OpId id) {
     result_types_.push_back(global_.value(v).type);
     home(v).wanted = wanted(v);
   }
-  const ir::ShardingRule rule = ir::sharding_rule(op.kind, operand_types_, result_types_);
+  const ir::ShardingRule rule = tables_.rule_of(op.kind, operand_types_, result_types_);
   OpView view{op, rule, operand_types_, result_types_, {}, {}, {}};
   for (const ir::ValueId v : op.operands) {
     view.have.push_back(&spec(v));

@@ -36,7 +36,7 @@ ir::TensorType flat(std::int64_t size) {
 }
 
 // "" or what is wrong. Small integers, so that sums are exact in any order.
-std::string run_small(const plan::CollectivePlan& plan, std::uint64_t seed) {
+std::string run_small(const plan::CollectivePlan& plan, std::uint64_t seed, plan::LineSteps steps_of) {
   const std::int64_t n = plan.members, shard = plan.shard_elements;
   const bool gather = plan.kind == plan::CollectiveKind::all_gather, scatter = plan.kind == plan::CollectiveKind::reduce_scatter;
   Random random(seed);
@@ -53,7 +53,7 @@ std::string run_small(const plan::CollectivePlan& plan, std::uint64_t seed) {
   else if (scatter) op = ir::ReduceScatter{dim, {}};
   else op = ir::AllReduce{plan.reduction, {}};
   std::vector<std::vector<numeric::Tensor>> results;
-  const std::int64_t bytes = numeric::Transport(plan).run({op}, in, {flat(scatter ? shard : n * shard)}, seed, results);
+  const std::int64_t bytes = numeric::Transport(plan, steps_of).run({op}, in, {flat(scatter ? shard : n * shard)}, seed, results);
   if (bytes != plan.total_bytes) return fmt::format("{} bytes were moved, {} are charged", bytes, plan.total_bytes);
   for (std::int64_t m = 0; m < n; ++m)
     for (std::int64_t i = 0; i < (scatter ? shard : n * shard); ++i) {
@@ -74,7 +74,7 @@ std::string run_small(const plan::CollectivePlan& plan, std::uint64_t seed) {
 
 }  // namespace
 
-Finding check_collectives(const plan::StepProgram& full, std::uint64_t seed) {
+Finding check_collectives(const plan::StepProgram& full, std::uint64_t seed, plan::LineSteps steps_of) {
   Finding out;
   std::set<std::tuple<int, int, std::vector<std::int64_t>, Shape>> seen;
   for (const plan::CollectivePlan& plan : full.plans) {
@@ -98,8 +98,8 @@ Finding check_collectives(const plan::StepProgram& full, std::uint64_t seed) {
       scalar = plan::candidates(plan.kind, plan.reduction, plan.shard_elements * members, 8, axes);
       small = same_shape(scalar, plan);
     }
-    std::string wrong = small == nullptr ? "no small plan has its shape" : run_small(*small, seed);
-    if (wrong.empty() && members <= 64) wrong = plan::verify(*small);
+    std::string wrong = small == nullptr ? "no small plan has its shape" : run_small(*small, seed, steps_of);
+    if (wrong.empty() && members <= 64) wrong = plan::verify(*small, steps_of);
     ++out.compared;
     if (!wrong.empty() && out.culprit.empty()) {
       out.error = 1;

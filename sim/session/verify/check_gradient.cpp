@@ -42,7 +42,7 @@ void move(numeric::Tensor& x, const numeric::Tensor& direction, double step) {
 
 // The op alone: every real operand a parameter, the loss a fixed random weighting of the results. Returns the relative error of its
 // derivative, 0 for an op without one.
-double op_error(const ir::Program& block, const ir::Op& op, const numeric::ReferenceRun& values, std::uint64_t seed) {
+double op_error(const ir::Program& block, const ir::Op& op, const numeric::ReferenceRun& values, std::uint64_t seed, ir::Vjp vjp) {
   ir::Program alone;
   ir::Builder builder(alone);
   InlineVector<ir::ValueId, 8> operands;
@@ -61,7 +61,7 @@ double op_error(const ir::Program& block, const ir::Op& op, const numeric::Refer
   ir::DimNames all;
   for (const ir::Dim& d : alone.value(weighted).type.shape) all.push_back(d.name);
   alone.loss = builder.reduce(ir::Reduction::sum, weighted, all, {"loss"});
-  ir::differentiate(alone, {ir::Remat::none, ir::DType::f64});
+  ir::differentiate(alone, {ir::Remat::none, ir::DType::f64, vjp});
   Random random(seed);
   numeric::ReferenceRun run(alone);
   std::vector<numeric::Tensor> start, direction;
@@ -92,13 +92,13 @@ double op_error(const ir::Program& block, const ir::Op& op, const numeric::Refer
   return std::abs(differences - along) / std::max(1.0, std::abs(differences));
 }
 
-std::string blame_op(const numeric::ReferenceModel& model, double tolerance) {
+std::string blame_op(const numeric::ReferenceModel& model, double tolerance, ir::Vjp vjp) {
   for (std::int64_t site = 0; site < model.sites(); ++site) {
     const ir::Program& block = model.block(site);
     for (const ir::Op& op : block.ops) {
       if (op.phase != ir::Phase::forward || op.operands.empty()) continue;
       if (const auto* reduce = std::get_if<ir::Reduce>(&op.kind); reduce != nullptr && reduce->kind == ir::Reduction::max) continue;  // counts as a constant
-      const double error = op_error(block, op, model.values(0, site), 17);
+      const double error = op_error(block, op, model.values(0, site), 17, vjp);
       if (!(error <= tolerance)) return fmt::format("the derivative of {} \"{}\" in block {}", ir::op_name(op.kind), block.value(op.results[0]).label, block.name);
     }
   }
@@ -107,7 +107,7 @@ std::string blame_op(const numeric::ReferenceModel& model, double tolerance) {
 
 }  // namespace
 
-Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeric::InitialSettings& settings, double tolerance) {
+Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeric::InitialSettings& settings, double tolerance, ir::Vjp vjp) {
   Finding out;
   const std::int64_t microbatches = planned.program.microbatches;
   const auto fresh = [&] { return numeric::ReferenceModel(planned.model, spec.optimizer, spec.gradient_dtype, spec.master_dtype, settings); };
@@ -131,7 +131,7 @@ Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeri
   };
   const double differences = (loss(kStep) - loss(-kStep)) / (2 * kStep);
   out.error = std::abs(differences - along) / std::max(1.0, std::abs(differences));
-  if (!(out.error <= tolerance)) out.culprit = blame_op(model, tolerance);
+  if (!(out.error <= tolerance)) out.culprit = blame_op(model, tolerance, vjp);
   return out;
 }
 

@@ -65,8 +65,8 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
 // (a) In program order; the culprit is the instruction, its op, rule or collective.
 Finding compare_values(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference, double tolerance);
 // (b) The reference's gradient along a seeded direction; the culprit an op whose own derivative fails.
-Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeric::InitialSettings& settings, double tolerance);
+Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeric::InitialSettings& settings, double tolerance, ir::Vjp vjp);
 // (e) Every algorithm of the full plan on at most 4 members of each axis.
-Finding check_collectives(const plan::StepProgram& full, std::uint64_t seed);
+Finding check_collectives(const plan::StepProgram& full, std::uint64_t seed, plan::LineSteps steps_of = &plan::line_steps);
 
 }  // namespace tpusim::session

@@ -168,11 +168,14 @@ std::string tally_difference(const run::Tally& executed, std::int64_t peak, cons
 }  // namespace
 
 result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof) {
+  return verify_planned(spec, make_plan(spec, fabric), fabric, chip, seed, proof);
+}
+
+result::Verification verify_planned(const JobSpec& spec, const Planned& planned, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof) {
   Outcome o;
   o.out.passed = true;
   o.out.steps = proof.steps;
   for (const strategies::RequestedAxis& axis : spec.mesh) o.out.mesh.emplace_back(axis.name, axis.size);
-  const Planned planned = make_plan(spec, fabric);
   if (!planned.verdict) {
     o.check("a small copy of the job can be planned", false, planned.verdict.reason + " " + planned.verdict.needed);
     return o.out;
@@ -196,7 +199,7 @@ result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabr
             values.culprit.empty() ? fmt::format("{} values, largest relative error {:.1e}", values.compared, values.error) : values.culprit);
   }
   if (proof.gradient) {
-    const Finding gradient = check_gradient(planned, spec, settings, kGradientTolerance);
+    const Finding gradient = check_gradient(planned, spec, settings, kGradientTolerance, proof.vjp);
     o.check("the gradient equals finite differences", gradient.culprit.empty(),
             gradient.culprit.empty() ? fmt::format("along a random direction in {} parameters, relative error {:.1e}", gradient.compared, gradient.error) : gradient.culprit);
   }
