@@ -10,7 +10,8 @@ Gradients vjp_op(const Lookup& lookup, const VjpArgs& args) {
   const Builder::As as_dy = gradient_as(args.result(0));
   const ValueId dy = spread(b, args.dy[0], args.result(0).type.shape, as_dy);
   const Dim rows = table.type.shape[static_cast<std::size_t>(find_dim(table.type.shape, lookup.rows))];
-  return {b.add(LookupGrad{rows, {}}, {args.x(1), dy}, gradient_dtype(table, args.context), gradient_as(table))[0], ValueId()};
+  return {b.add(LookupGrad{rows, {}}, {args.x(1), dy}, gradient_dtype(table, args.context), gradient_as(table))[0],
+          ValueId()};
 }
 
 Gradients vjp_op(const Pick& pick, const VjpArgs& args) {

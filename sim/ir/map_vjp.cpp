@@ -93,10 +93,7 @@ Gradients larger(const VjpArgs& args, const Shape& shape) {
 Gradients vjp_op(const Map& map, const VjpArgs& args) {
   const Shape shape = args.result(0).type.shape;
   const Value x = args.operand(0);
-  if (map_operands(map.kind) == 1) {
-    if (map.kind == Elementwise::cast && args.result(0).table == Table::parameters) return {args.dy[0]};
-    return {fold_to(args, unary(map, args), x, shape)};
-  }
+  if (map_operands(map.kind) == 1) return {fold_to(args, unary(map, args), x, shape)};
   Builder& b = args.builder();
   const Value y = args.operand(1);
   const ValueId dz = args.dy[0];

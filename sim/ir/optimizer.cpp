@@ -125,15 +125,9 @@ class Writer {
     return builder_.map(Elementwise::add_scalar, x, state(label), kSquareFloor);
   }
 
-  // R / mean(R): padded rows hold e, which must not count.
+  // R / mean(R). A padded row holds e, which is nothing beside the others.
   ValueId normalized(ValueId row) {
-    ValueId counted = row;
-    const Shape shape = builder_.type(row).shape;
-    for (const Dim& d : shape)
-      if (d.size != d.valid && parameter_.input_dims.contains(d.name))
-        counted = builder_.add(MaskPadding{d.name, 0, {}}, {counted}, master_, state("row"))[0];
-    const ValueId total = mean(counted, parameter_.input_dims, "row mean");
-    return builder_.map(Elementwise::div, row, total, state("row"));
+    return builder_.map(Elementwise::div, row, mean(row, parameter_.input_dims, "row mean"), state("row"));
   }
 
   ValueId adafactor(ValueId p, ValueId g) {

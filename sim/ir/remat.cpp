@@ -50,9 +50,7 @@ std::vector<bool> choose_saved(const Program& program, std::size_t forward_value
   std::vector<bool> reached = needed;
   const auto must_keep = [&](std::size_t v) { cut.edge(source, static_cast<int>(2 * v), MinCut::kInfinite); };
   const auto node = [&](std::size_t v) {
-    const Value& value = program.values[v];
-    const bool never = remat == Remat::selective && is_scores(value.type);
-    cut.edge(static_cast<int>(2 * v), static_cast<int>(2 * v + 1), never ? MinCut::kInfinite : value.type.bytes());
+    cut.edge(static_cast<int>(2 * v), static_cast<int>(2 * v + 1), program.values[v].type.bytes());
     if (needed[v]) cut.edge(static_cast<int>(2 * v + 1), sink, MinCut::kInfinite);
   };
   for (std::size_t i = forward_ops; i-- > 0;) {

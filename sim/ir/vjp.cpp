@@ -52,10 +52,6 @@ ValueId fold_to(const VjpArgs& args, ValueId dy, const Value& value, const Shape
   // The sum comes out in the gradient's dtype: nothing is rounded or widened before it.
   if (!summed.empty()) dy = builder.add(Reduce{Reduction::sum, summed}, {dy}, wanted, as)[0];
   if (builder.type(dy).dtype != wanted) dy = builder.cast(dy, wanted, as);
-  if (as.table == Table::gradients) {
-    dy = spread(builder, dy, value.type.shape, as);
-    if (builder.program().value(dy).table != Table::gradients) dy = builder.map(Elementwise::copy, dy, as);
-  }
   return dy;
 }
 

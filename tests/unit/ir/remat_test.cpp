@@ -75,6 +75,19 @@ TEST_CASE("a minimum cut takes the cheapest edges and, of equal cuts, the one ne
   CHECK(apart.flow() == 7);
 }
 
+TEST_CASE("a minimum cut takes back flow that blocked a better way") {
+  // 0 -> 1 -> 3 -> 5 and 0 -> 2 -> 3 -> 5 share 3 -> 5; 1 has another, longer way 1 -> 4 -> 6 -> 5. Whichever of 1 and
+  // 2 is tried first, both units get through.
+  for (const bool one_first : {false, true}) {
+    MinCut cut(7);
+    cut.edge(0, one_first ? 2 : 1, 1);
+    cut.edge(0, one_first ? 1 : 2, 1);
+    for (const auto& [from, to] : {std::pair{1, 3}, {2, 3}, {3, 5}, {1, 4}, {4, 6}, {6, 5}}) cut.edge(from, to, 1);
+    CHECK(cut.sink_side(0, 5) == std::vector<bool>{false, false, false, false, false, true, false});
+    CHECK(cut.flow() == 2);
+  }
+}
+
 TEST_CASE("without remat the product is kept and its activation made again; no product runs twice") {
   Program p = two_products();
   differentiate(p, {Remat::none, DType::f32});

@@ -125,6 +125,16 @@ TEST_CASE("sums, masks, renames and rotations have the derivatives that differen
   CHECK(error_of(masked) < kTolerance);
 }
 
+TEST_CASE("a gradient that is the same along a dim counts as often as the dim is long where it is summed") {
+  // y = x + w, summed over seq: the gradient of y has no seq, that of w [embed] sums it over batch and 3 times.
+  const Program p = block([](Program& q, Builder& b, ValueId x) {
+    const ValueId w = add_parameter(q, b, "w", {dim(kEmbed, 4)});
+    const ValueId total = b.reduce(Reduction::sum, b.map(Elementwise::add, x, w, {"y"}), {kSeq}, {"total"});
+    return b.map(Elementwise::square, total, {"square"});
+  });
+  CHECK(error_of(p) < kTolerance);
+}
+
 TEST_CASE("lookup and pick have the derivatives that differences show, with repeated ids") {
   Program p;
   Builder b(p);
