@@ -36,11 +36,11 @@ class Check : public Command {
       for (const Diagnostic& d : deeper.all()) sink.add(d);
     }
     print_diagnostics(sink.all(), streams);
-    if (sink.has_errors()) return exit_usage;
     if (!verdict.feasible) {
-      streams.err << obstacle(verdict, scenario);
+      if (!sink.has_errors()) streams.err << obstacle(verdict, scenario);
       return exit_impossible;
     }
+    if (sink.has_errors()) return exit_usage;
     streams.out << fmt::format("{}: nothing is wrong\n", scenario_.file == "-" ? "standard input" : scenario_.file);
     return exit_done;
   }

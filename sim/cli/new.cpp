@@ -64,7 +64,7 @@ constexpr const char* kStarter = R"(// A scenario for tpusim: what to train, on 
   }
 
   // Sharding by hand, over what the strategies say: logical axis, alone or at a place, to mesh axes.
-  //   ,"sharding": {"parameters": {"mlp": ["fsdp"]}, "activations": {"residual.seq": ["fsdp"]}}
+  //   ,"sharding": {"parameters": {"vocab": ["fsdp"]}, "activations": {"residual.embed": []}}
   //
   // The way of the data; left out, a batch is always there.
   //   ,"input": {"storage": {"bandwidth": "2 GB/s", "latency": "1 ms", "shared_by": "job"},

@@ -84,7 +84,7 @@ TEST_CASE("the starter scenario is sound as it stands, and with each of its comm
            {"cluster", R"({"chip": {"preset": "tpu-v5e", "hbm_bandwidth": "900 GB/s"}, "topology": "4x4"})"},
            {"cluster", R"({"chip": "h100", "hosts": 2, "chips_per_host": 8})"},
            {"cluster", R"({"preset": "dgx-h100", "hosts": 2})"},
-           {"sharding", R"({"parameters": {"mlp": ["fsdp"]}, "activations": {"residual.seq": ["fsdp"]}})"},
+           {"sharding", R"({"parameters": {"vocab": ["fsdp"]}, "activations": {"residual.embed": []}})"},
            {"input", R"({"storage": {"bandwidth": "2 GB/s", "latency": "1 ms", "shared_by": "job"},
              "stages": [{"name": "decode", "threads": 8, "time_per_example": "5 ms"}],
              "prefetch": 2, "host_to_chip": "15 GB/s"})"}}) {
