@@ -161,6 +161,13 @@ TEST_CASE("each rule of attention, updates and collectives is broken once and an
   no_block.block = 0;
   CHECK(inferred(no_block, {q, k, k}) == "flash.c6");
   CHECK(inferred(FlashGrad{}, {q, k, k}) == "flash_grad.c1");
+  CHECK(inferred(FlashGrad{}, {q, bf16(ks), k, q, lse, q}) == "flash_grad.c2");
+  CHECK(inferred(FlashGrad{}, {k, k, k, q, lse, q}) == "flash_grad.c3");
+  CHECK(inferred(FlashGrad{}, {q, q, q, q, lse, q}) == "flash_grad.c4");
+  CHECK(inferred(FlashGrad{}, {q, f32(other), f32(other), q, lse, q}) == "flash_grad.c5");
+  FlashGrad no_grad_block;
+  no_grad_block.block = 0;
+  CHECK(inferred(no_grad_block, {q, k, k, q, lse, q}) == "flash_grad.c6");
   CHECK(inferred(FlashGrad{}, {q, k, k, k, lse, q}) == "flash_grad.c7");
   CHECK(inferred(FlashGrad{}, {q, k, k, q, k, q}) == "flash_grad.c8");
   const TensorType p = f32({dim(kEmbed, 4)}), s = f32({});
@@ -173,7 +180,13 @@ TEST_CASE("each rule of attention, updates and collectives is broken once and an
   CHECK(inferred(AllGather{kMlp, {0}}, {p}) == "all_gather.c2");
   CHECK(inferred(AllGather{kEmbed, {0}}, {p}, DType::f32, {dim(kMlp, 8)}) == "all_gather.c3");
   CHECK(inferred(AllGather{kEmbed, {0}}, {p}, DType::f32, {dim(kEmbed, 6, 4)}) == "all_gather.c4");
+  CHECK(inferred(ReduceScatter{kEmbed, {0}}, {}) == "reduce_scatter.c1");
+  CHECK(inferred(ReduceScatter{kMlp, {0}}, {p}) == "reduce_scatter.c2");
+  CHECK(inferred(ReduceScatter{kEmbed, {0}}, {p}) == "reduce_scatter.c3");
   CHECK(inferred(ReduceScatter{kEmbed, {0}}, {p}, DType::f32, {dim(kEmbed, 8, 4)}) == "reduce_scatter.c4");
+  CHECK(inferred(Slice{kEmbed, {0}}, {}) == "slice.c1");
+  CHECK(inferred(Slice{kMlp, {0}}, {p}) == "slice.c2");
+  CHECK(inferred(Slice{kEmbed, {0}}, {p}, DType::f32, {dim(kEmbed, 2, 3)}) == "slice.c3");
   CHECK(inferred(Slice{kEmbed, {0}}, {p}, DType::f32, {dim(kEmbed, 3, 4)}) == "slice.c4");
   CHECK(inferred(AllReduce{}, {}) == "all_reduce.c1");
 }
