@@ -87,6 +87,15 @@ TEST_CASE("sharded runs equal one device: data, fsdp of every stage, tensor and 
   check_equals_one_device({.mesh = {{"fsdp", 2}, {"tensor", 2}}, .tied = true, .microbatches = 3});
 }
 
+TEST_CASE("every optimizer gives on a mesh what it gives on one device, Adafactor's split means included") {
+  for (ir::Optimizer optimizer :
+       {ir::Optimizer::sgd, ir::Optimizer::momentum, ir::Optimizer::adam, ir::Optimizer::adafactor}) {
+    check_equals_one_device({.mesh = {{"fsdp", 4}}, .optimizer = optimizer});
+    check_equals_one_device(
+        {.mesh = {{"fsdp", 2}, {"tensor", 2}}, .zero = 1, .microbatches = 2, .optimizer = optimizer});
+  }
+}
+
 TEST_CASE("pipelined runs equal one device, tied embeddings and clipping over stages included") {
   for (bool gpipe : {false, true}) {
     check_equals_one_device({.mesh = {{"pipeline", 2}}, .gpipe = gpipe, .microbatches = 2});

@@ -47,6 +47,8 @@ ir::ValueId parameter(ir::Program& p, ir::Builder& b, const char* name, const ir
   added.value = b.input(type, name, ir::Table::parameters);
   added.name = name;
   added.tie = tie;
+  added.input_dims = {type.shape[0].name};  // for Adafactor's row and column means
+  added.output_dims = {type.shape[1].name};
   p.parameters.push_back(added);
   return added.value;
 }
