@@ -231,7 +231,7 @@ std::string assumption_value(const result::Assumption& a) {
   if (a.unit == "FLOP") return format_flops(Flops(*value));
   if (a.unit == "FLOP/s" || a.unit == "FLOPs/s") return format_flops(FlopsPerSecond(*value));
   const std::string number = *value == std::floor(*value) ? count_text(*value) : format_number(*value, 4);
-  return a.unit.empty() ? number : number + " " + a.unit;
+  return a.unit.empty() || a.unit == "1" ? number : number + " " + a.unit;  // "1": a pure number
 }
 
 }  // namespace tpusim::reports

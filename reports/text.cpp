@@ -93,14 +93,22 @@ std::string Grid::render(std::size_t indent, std::size_t width) const {
   }
   std::string out;
   for (const auto& row : rows_) {
-    std::string line(indent, ' ');
+    std::vector<std::vector<std::string>> cells;
+    std::size_t lines = 1;
     for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i) {
-      if (i > 0) line += "  ";
-      const std::string cell = truncate(row[i], widths[i]);
-      line += alignment_[i] == 'r' ? pad_left(cell, widths[i]) : pad_right(cell, widths[i]);
+      cells.push_back(display_width(row[i]) > widths[i] ? wrap(row[i], widths[i]) : std::vector<std::string>{row[i]});
+      lines = std::max(lines, cells.back().size());
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+    for (std::size_t k = 0; k < lines; ++k) {
+      std::string line(indent, ' ');
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (i > 0) line += "  ";
+        const std::string cell = k < cells[i].size() ? truncate(cells[i][k], widths[i]) : "";
+        line += alignment_[i] == 'r' ? pad_left(cell, widths[i]) : pad_right(cell, widths[i]);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += line + "\n";
+    }
   }
   return out;
 }

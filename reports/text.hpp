@@ -29,7 +29,8 @@ class Grid {
   // One letter a column: 'l' or 'r'.
   explicit Grid(std::string alignment) : alignment_(std::move(alignment)) {}
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  // Every line begins with `indent` spaces and has at most `width` columns: the widest left-aligned column gives way.
+  // Every line begins with `indent` spaces and has at most `width` columns: the widest left-aligned column gives way,
+  // its cells go on in the next line, and a word that is still too wide is cut.
   std::string render(std::size_t indent, std::size_t width) const;
 
  private:

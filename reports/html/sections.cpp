@@ -69,8 +69,10 @@ std::string timeline_section(const result::Result& r) {
     for (const result::Stream& s : c.streams) spans += s.spans.size();
   std::string below = fmt::format("{} bars", format_count(static_cast<std::int64_t>(spans)));
   if (t.spans_joined > 0)
-    below += fmt::format("; {} instructions share bars with their neighbours, each bar keeps its busy time",
-                         format_count(t.spans_joined));
+    below += fmt::format(
+        "; {} instructions share bars with their neighbours: such a bar is filled to the share of time that they are "
+        "busy",
+        format_count(t.spans_joined));
   if (t.spans_left_out > 0) below += fmt::format("; {} instructions are left out", format_count(t.spans_left_out));
   const std::string body =
       legend({{"forward", "forward"},
@@ -101,14 +103,16 @@ std::string memory_section(const result::Result& r) {
   const std::vector<Part> parts = memory_parts(m);
   std::string description = "Stacked bar of memory at the peak against " + capacity_text(m) + ": ";
   for (const Part& part : parts) description += part.name + " " + bytes_text(part.value) + "; ";
-  std::string body =
-      "<div class=\"pair\"><div>\n<h3>At the peak</h3>\n" + chart("chart-memory", description) +
+  const std::string peak =
+      chart("chart-memory", description) +
       parts_table(parts, false, fmt::format("of {}: {}", capacity_text(m), m.fits ? "fits" : "does not fit"),
-                  bytes(m.peak_bytes)) +
-      "</div><div>\n<h3>Over one step</h3>\n";
-  body += r.timeline.memory.empty() ? nothing("No memory samples were recorded for this run.")
-                                    : chart("chart-memory-time", "Line of the memory in use over one step, in GiB");
-  return section("memory", "Memory", lead, body + "</div></div>\n");
+                  bytes(m.peak_bytes));
+  if (r.timeline.memory.empty())
+    return section("memory", "Memory", "The fullest chip: what is alive at its peak.",
+                   peak + "<p class=\"below\">Memory over time was not recorded for this run.</p>\n");
+  return section("memory", "Memory", lead,
+                 "<div class=\"pair\"><div>\n<h3>At the peak</h3>\n" + peak + "</div><div>\n<h3>Over one step</h3>\n" +
+                     chart("chart-memory-time", "Line of the memory in use over one step") + "</div></div>\n");
 }
 
 std::string communication_section(const result::Result& r) {

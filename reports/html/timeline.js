@@ -67,7 +67,7 @@
   const fit = (g, text, room) => {
     if (g.measureText(text).width <= room) return text;
     while (text.length > 1 && g.measureText(text + "…").width > room) text = text.slice(0, -1);
-    return text.length > 1 ? text + "…" : "";
+    return text.length > 3 ? text + "…" : "";  // two letters say nothing
   };
 
   let paint = {};
@@ -135,10 +135,19 @@
       drawn = left + w;
       g.fillStyle = paint.codes[stream.code[i]];
       // A hairline between neighbours once there is room for it.
-      g.fillRect(left, y + 2, w > 3 ? w - 0.75 : w, LANE - 4);
+      const wide = w > 3 ? w - 0.75 : w;
+      const busy = stream.joined && end[i] > start[i] ? Math.min(1, stream.busy[i] / (end[i] - start[i])) : 1;
+      if (busy < 0.995) {
+        g.globalAlpha = 0.35;
+        g.fillRect(left, y + 2, wide, LANE - 4);
+        g.globalAlpha = 1;
+      }
+      g.fillRect(left, y + 2 + (LANE - 4) * (1 - busy), wide, (LANE - 4) * busy);
       if (w > 34) {
-        g.fillStyle = paint.ink[stream.code[i]];
-        const text = fit(g, nameOf(stream, i), w - 10);
+        g.fillStyle = busy > 0.75 ? paint.ink[stream.code[i]] : paint.text;
+        let text = fit(g, nameOf(stream, i), w - 10);
+        const joined = stream.joined && stream.joined[i] > 1;
+        if (joined && text.endsWith("…")) text = fit(g, String(Math.max(stream.layer[i], stream.microbatch[i])), w - 10);
         if (text) g.fillText(text, left + 5, y + LANE / 2 + 0.5);
       }
     }

@@ -75,7 +75,7 @@ test("the pipeline report draws every chart, and the minimal one says why a char
     ["chart-communication", 1]]);
   const least = await open("minimal");
   assert.deepEqual(await least.evaluate(() => [...document.querySelectorAll(".nothing")].map((node) => node.textContent)), [
-    "No replay was made for this run.", "No timeline was recorded for this run.", "No memory samples were recorded for this run.",
+    "No replay was made for this run.", "No timeline was recorded for this run.",
     "This plan has no collectives.", "Verification was not run (--no-verify).", "The result names no assumptions."]);
 });
 

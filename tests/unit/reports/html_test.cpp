@@ -124,7 +124,7 @@ TEST_CASE("timeline data adds up to the window whatever the rounding") {
 
 TEST_CASE("a section without data says why in place of an empty chart") {
   const std::string own = own_part(html(samples::minimal()));
-  CHECK(count(own, "class=\"nothing\"") == 6);
+  CHECK(count(own, "class=\"nothing\"") == 5);
   CHECK(count(own, "class=\"chart\"") == 2);  // the step and the memory at its peak
 }
 

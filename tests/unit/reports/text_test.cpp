@@ -37,7 +37,11 @@ TEST_CASE("a grid aligns its columns and gives way in the widest one on the left
         "  a longer name  100 ms  y\n");
   CHECK(grid.render(2, 22) ==
         "  name          1 s  x\n"
-        "  a longer…  100 ms  y\n");
+        "  a longer   100 ms  y\n"
+        "  name\n");
+  Grid word("l");
+  word.row({"incomprehensible"});
+  CHECK(word.render(0, 10) == "incompreh…\n");
 }
 
 TEST_CASE("a bar is exact to an eighth of a block and never leaves its width") {
@@ -75,6 +79,7 @@ TEST_CASE("an assumption is shown in the unit that fits its size") {
   CHECK(value(17179869184.0, "B") == "16 GiB");
   CHECK(value(128.0, "rows") == "128 rows");
   CHECK(value(0.12345, "") == "0.1235");
+  CHECK(value(0.9, "1") == "0.9");
   CHECK(value(std::string("flash"), "") == "flash");
 }
 
