@@ -147,6 +147,7 @@ void Interpreter<B>::end_call(std::int32_t c) {
     repetition_.store(*this, c);
   else
     store_slots(s);
+  ++counts_.played;
   ++calls_[static_cast<std::size_t>(c)][static_cast<std::size_t>(compiled(s.tmpl).index)];
   s.tmpl = -1;
   s.cursor.advance();

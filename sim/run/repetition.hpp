@@ -85,6 +85,7 @@ class Repetition {
   };
   // A token relative to `base`; clamped: all that is at most `base` is the same. `busy_since` below `base` never matters.
   static void push(Numbers& out, const TimeToken& t, std::int64_t base, bool clamped);
+  static void push(Numbers& out, const Entry<TimeToken>& entry, std::int64_t base, bool clamped);
   static TimeToken pull(const Numbers& in, std::size_t& at, std::int64_t base);
   bool call_key(Interpreter<B>& in, std::int32_t c, std::int64_t base, Numbers& key);
   bool kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry, std::int64_t base);

@@ -16,6 +16,13 @@ void Repetition<B>::push(Numbers& out, const TimeToken& t, std::int64_t base, bo
   out.insert(out.end(), {t.ps - base, busy, before + 4 * (static_cast<std::int64_t>(t.transfer) + 1)});
 }
 
+// Readers come after the writer: without one since, their token is an old one that the writer's hides.
+template <Backend B>
+void Repetition<B>::push(Numbers& out, const Entry<TimeToken>& entry, std::int64_t base, bool clamped) {
+  push(out, entry.write.token, base, clamped);
+  push(out, entry.readers.ps > entry.write.token.ps ? entry.readers : entry.write.token, base, clamped);
+}
+
 template <Backend B>
 TimeToken Repetition<B>::pull(const Numbers& in, std::size_t& at, std::int64_t base) {
   const TimeToken t{in[at] + base, in[at + 1] + base, static_cast<Cause>(in[at + 2] % 4), static_cast<std::int32_t>(in[at + 2] / 4) - 1};
@@ -63,8 +70,7 @@ bool Repetition<B>::call_key(Interpreter<B>& in, std::int32_t c, std::int64_t ba
     const bool exact = tmpl.slots[static_cast<std::size_t>(i)].bare;
     if (!exact && entry.write.token.ps <= base && entry.readers.ps <= base) continue;
     key.push_back(i);
-    push(key, entry.write.token, base, !exact);
-    push(key, entry.readers, base, !exact);
+    push(key, entry, base, !exact);
   }
   return true;
 }
@@ -101,6 +107,7 @@ bool Repetition<B>::replay(Interpreter<B>& in, std::int32_t c) {
   for (const auto& [transfer, amount] : outcome.exposed) spent.exposed[static_cast<std::size_t>(transfer)] += amount;
   rec.replayed = &outcome;
   ++in.counts_.replayed;
+  --in.counts_.played;  // end_call counts it
   return true;
 }
 
@@ -145,7 +152,6 @@ void Repetition<B>::store(Interpreter<B>& in, std::int32_t c) {
     rec->replayed = nullptr;
     return;
   }
-  ++in.counts_.played;
   for (std::int16_t i : tmpl.outgoing) {
     const Slot& slot = tmpl.slots[static_cast<std::size_t>(i)];
     Entry<TimeToken>& entry = s.slots[static_cast<std::size_t>(i)];
@@ -170,8 +176,7 @@ void Repetition<B>::remember(Interpreter<B>& in, std::int32_t c, Recording& rec)
     Entry<TimeToken>& entry = s.slots[static_cast<std::size_t>(i)];
     if (!kept_after(in, s, tmpl.slots[static_cast<std::size_t>(i)], entry, base)) continue;
     outcome.kept.push_back(i);
-    push(outcome.tokens, entry.write.token, rec.base, false);
-    push(outcome.tokens, entry.readers, rec.base, false);
+    push(outcome.tokens, entry, rec.base, false);
   }
   outcome.spent = in.backend_.spent(c) - rec.spent;
   for (std::size_t t = 0; t < outcome.spent.exposed.size(); ++t)
@@ -193,8 +198,7 @@ void Repetition<B>::describe_entry(Interpreter<B>& in, State& s, const Kept<Time
   const bool exact = in.facts_.exactness[static_cast<std::size_t>(kept.key.buffer.index)] != Exactness::settled;
   n.insert(n.end(), {kept.key.buffer.index, kept.key.site, kept.key.index - origin});
   n.push_back(kept.entry.write.meeting < 0 ? -1 : rank_of(in, kept.entry.write.meeting));
-  if (kept.entry.write.meeting < 0) push(n, kept.entry.write.token, base, !exact);
-  push(n, kept.entry.readers, base, !exact);
+  if (kept.entry.write.meeting < 0) push(n, kept.entry, base, !exact);  // what is only promised has no readers yet
   for (std::int32_t p = kept.entry.promised_readers; p >= 0; p = s.promises[static_cast<std::size_t>(p)].next) {
     const std::int32_t meeting = s.promises[static_cast<std::size_t>(p)].meeting;
     if (in.meetings_.done(meeting)) {
