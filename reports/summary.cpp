@@ -46,6 +46,7 @@ std::int64_t integer_of(const Json& json, std::int64_t otherwise) {
 std::string model_text(const Json& model, const result::Model& counts) {
   std::string name = name_of(model, {"name", "preset", "huggingface", "family"});
   if (name.empty()) name = "model";
+  if (name == "fixed") return "fixed: a step of known length";
   if (counts.parameters == 0 && counts.layers == 0) return name;
   return fmt::format("{}: {} parameters, {} layers", name, format_short_count(static_cast<double>(counts.parameters)),
                      format_count(counts.layers));
@@ -60,7 +61,7 @@ std::string cluster_text(const Json& cluster, double chips) {
   std::string text = chip.empty() ? name_of(cluster, {"preset", "name"}) : chip;
   if (!topology.empty()) text += (text.empty() ? "" : " ") + topology;
   if (slices > 1) text = fmt::format("{} slices of {}", slices, text);
-  if (hosts > 0) text = fmt::format("{} hosts of {}", format_count(hosts), text);
+  if (hosts > 0) text = fmt::format("{} host{} of {}", format_count(hosts), hosts == 1 ? "" : "s", text);
   if (chips >= 1)
     text += fmt::format("{}{} chip{}", text.empty() ? "" : ", ", count_text(chips), chips == 1 ? "" : "s");
   return text;

@@ -69,7 +69,7 @@ std::string verification_section(const result::Result& r) {
   const std::string lead =
       "The same strategies, executed with real values in f64 on a shrunken model and mesh, against one device.";
   if (!r.verification)
-    return section("verification", "Verification", lead, nothing("Verification was not run (--no-verify)."));
+    return section("verification", "Verification", lead, nothing("Verification was not run: the plan was only timed."));
   const result::Verification& v = *r.verification;
   std::string body = fmt::format("<p class=\"verdict\">{} {} on {}; largest relative error {:.1e}.{}</p>\n",
                                  v.passed ? badge("good", "passed") : badge("bad", "failed"),

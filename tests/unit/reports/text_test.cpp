@@ -94,6 +94,11 @@ TEST_CASE("facts come out of any form of scenario, and what is not there is left
   CHECK(f.cluster == "2 slices of tpu-v4 12x16x16, 6,144 chips");
   CHECK(f.mesh == "data 2 × fsdp 3,072");
   CHECK(f.training == "");
+  r.scenario_json = R"({"model":{"family":"fixed"},"cluster":{"chip":"h100","hosts":1},"training":{"global_batch":7}})";
+  f = facts(r);
+  CHECK(f.model == "fixed: a step of known length");
+  CHECK(f.cluster == "1 host of h100, 1 chip");
+  CHECK(f.training == "batch of 7 examples");
   for (const char* odd : {"[]", "7", "{\"mesh\":[1],\"model\":3,\"cluster\":null,\"training\":[]}"}) {
     r.scenario_json = odd;
     CHECK(facts(r).mesh == "one chip");
