@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/cli/cli.hpp"
@@ -45,9 +46,20 @@ std::vector<std::string> words_of(const std::string& line) {
   return out;
 }
 
+// Numbers become #, units of one kind one word, bars and what fills lines up go: what is left changes only when the
+// report itself does.
 std::string as_shape(const std::string& text) {
-  static const std::regex number("[0-9][0-9.,]*(e[-+][0-9]+)?"), spaces(" +");
-  return std::regex_replace(std::regex_replace(text, number, "#"), spaces, " ");
+  static const std::pair<std::regex, const char*> rules[] = {
+      {std::regex("(\xE2\x96[\x88-\x8F])+"), ""},
+      {std::regex("[0-9][0-9.,]*(e[-+][0-9]+)?"), "#"},
+      {std::regex("# (ps|ns|us|ms|s|min|h|d)\\b(?!/)"), "# <time>"},
+      {std::regex("# (B|KiB|MiB|GiB|TiB)\\b(?!/)"), "# <bytes>"},
+      {std::regex("# [KMBT] "), "# "},
+      {std::regex(" +"), " "},
+      {std::regex(" \n"), "\n"}};
+  std::string out = text;
+  for (const auto& [pattern, word] : rules) out = std::regex_replace(out, pattern, word);
+  return out;
 }
 
 std::string marked(const std::string& text, const std::string& mark) {
@@ -107,4 +119,25 @@ TEST_CASE("the command says what its transcripts say") {
     CAPTURE(file);
     CHECK(actual == expected);
   }
+}
+
+TEST_CASE("every line of the quickstart's table that has a number has a unit") {
+  std::filesystem::current_path(TPUSIM_SOURCE_DIR);
+  const std::string transcript = play("$ tpusim run scenarios/quickstart.json");
+  const std::size_t from = transcript.find("  step time"), to = transcript.find("What holds it back");
+  REQUIRE(from != std::string::npos);
+  REQUIRE(to != std::string::npos);
+  const std::regex number("[0-9]"), with_unit(
+                                        "[0-9] ?(ps|ns|us|ms|s|B|KiB|MiB|GiB|%|x|steps|[KMGTPE]?FLOP|[KMBT] "
+                                        "(tokens|examples)/s|(tokens|examples)/s)");
+  std::istringstream lines(transcript.substr(from, to - from));
+  std::string line;
+  int checked = 0;
+  while (std::getline(lines, line)) {
+    if (!std::regex_search(line, number)) continue;
+    CAPTURE(line);
+    CHECK(std::regex_search(line, with_unit));
+    ++checked;
+  }
+  CHECK(checked > 15);
 }
