@@ -33,6 +33,7 @@ struct JobSpec {
   int prefetch = 1;
   std::int64_t bucket_bytes = 26214400;
   bool overlap = true;
+  bool verify_plan = true;                         // play the plan's verifier rules; a search that plays many plans leaves it out
   std::int64_t devices() const;
 };
 

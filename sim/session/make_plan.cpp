@@ -89,7 +89,11 @@ Planned make_plan(const JobSpec& spec, const fabric::Fabric& fabric) {
   ir::DifferentiateOptions differentiate;
   differentiate.remat = spec.remat;
   differentiate.gradient_dtype = spec.gradient_dtype;
-  for (ir::Program& block : out.model.blocks) ir::differentiate(block, differentiate);
+  for (ir::Program& block : out.model.blocks) {
+    // The backward of the block with the loss follows its forward at once, so there is nothing to save memory for.
+    differentiate.remat = block.loss.valid() ? ir::Remat::none : spec.remat;
+    ir::differentiate(block, differentiate);
+  }
   spmd::PlacementResult placed = spmd::place(out.setup.mesh, fabric);
   if (!placed.verdict) {
     out.verdict = placed.verdict;
@@ -105,6 +109,7 @@ Planned make_plan(const JobSpec& spec, const fabric::Fabric& fabric) {
   options.optimizer = spec.optimizer;
   options.gradient_dtype = spec.gradient_dtype;
   options.master_dtype = spec.master_dtype;
+  options.verify = spec.verify_plan;
   out.program = plan::lower({out.model, out.setup.tables, out.setup.mesh, out.placement, fabric, out.setup.schedule, options});
   return out;
 }
