@@ -135,6 +135,8 @@ TEST_CASE("every line of the quickstart's table that has a number has a unit") {
   int checked = 0;
   while (std::getline(lines, line)) {
     if (!std::regex_search(line, number)) continue;
+    // The rest of a name that was too long for its column ("then line of 4").
+    if (line.find_first_not_of(' ') > 10) continue;
     CAPTURE(line);
     CHECK(std::regex_search(line, with_unit));
     ++checked;
