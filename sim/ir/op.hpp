@@ -1,5 +1,5 @@
-// The closed set of operations. The same set serves the forward graph, its derivative, the per-device program (where the
-// collectives appear) and the StepProgram. Each op is a plain struct of attributes; what it means is read by free
+// The closed set of operations. The same set serves the forward graph, its derivative, the per-device program (where
+// the collectives appear) and the StepProgram. Each op is a plain struct of attributes; what it means is read by free
 // functions (ops.hpp), one small file per op family and reader.
 #pragma once
 
@@ -20,19 +20,42 @@ using OpId = StrongId<OpTag>;
 using MeshAxes = InlineVector<std::uint8_t, 8>;
 
 // Named einsum: (lhs, rhs) -> result. A dim in both operands and not in the result is contracted; in both and in the
-// result, batched. Every dim of the result is a dim of an operand. FLOPs 2 x (product of all distinct dims). The result's
-// dtype is the op's own (f32 accumulation stays inside). A dim of one operand alone must be in the result.
-// lhs [m,k], rhs [k,n] -> [m,n].
+// result, batched. Every dim of the result is a dim of an operand. FLOPs 2 x (product of all distinct dims). The
+// result's dtype is the op's own (f32 accumulation stays inside). A dim of one operand alone must be in the result. lhs
+// [m,k], rhs [k,n] -> [m,n].
 struct Dot {
   bool operator==(const Dot&) const = default;
 };
 
 enum class Elementwise : std::uint8_t {
   // one operand
-  copy, cast, neg, scale /* a*x */, add_scalar /* x+a */, exp, log, sqrt, rsqrt, reciprocal, square, tanh, sigmoid,
-  relu, silu, gelu /* tanh form, Hendrycks and Gimpel 2016 */, minimum_scalar /* min(x,a) */,
+  copy,
+  cast,
+  neg,
+  scale /* a*x */,
+  add_scalar /* x+a */,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  square,
+  tanh,
+  sigmoid,
+  relu,
+  silu,
+  gelu /* tanh form, Hendrycks and Gimpel 2016 */,
+  minimum_scalar /* min(x,a) */,
   // two operands; (x, dy) for the gradients
-  add, sub, mul, div, maximum, relu_grad, silu_grad, gelu_grad, tanh_grad /* (y, dy) */,
+  add,
+  sub,
+  mul,
+  div,
+  maximum,
+  relu_grad,
+  silu_grad,
+  gelu_grad,
+  tanh_grad /* (y, dy) */,
 };
 // Elementwise over the union of the operands' dims; a missing dim is broadcast.
 struct Map {
@@ -42,7 +65,8 @@ struct Map {
 };
 
 enum class Reduction : std::uint8_t { sum, max };
-// x -> x without `dims`, in the op's own dtype (a sum of bf16 entries can come out in f32). Padded entries: 0 by the padding rule (sum); for max they must have been masked before.
+// x -> x without `dims`, in the op's own dtype (a sum of bf16 entries can come out in f32). Padded entries: 0 by the
+// padding rule (sum); for max they must have been masked before.
 struct Reduce {
   Reduction kind = Reduction::sum;
   DimNames dims;
@@ -70,8 +94,8 @@ struct MaskCausal {
   bool operator==(const MaskCausal&) const = default;
 };
 
-// Rotary position embedding (Su et al. 2021) on dim `rotated` (must be whole), half-split pairs (i, i + d/2) as in Llama;
-// position = global index on `positions`. inverse: the transposed rotation.
+// Rotary position embedding (Su et al. 2021) on dim `rotated` (must be whole), half-split pairs (i, i + d/2) as in
+// Llama; position = global index on `positions`. inverse: the transposed rotation.
 struct Rope {
   DimName positions, rotated;
   double theta = 10000;
@@ -106,9 +130,10 @@ struct PickGrad {
   bool operator==(const PickGrad&) const = default;
 };
 
-// FlashAttention (Dao 2023): (q [batch, seq, kv_heads, q_group, head_dim], k, v [batch, key_seq, kv_heads, head_dim]) ->
-// (o like q, lse f32 [batch, kv_heads, q_group, seq]). softmax(scale q k^T) v, causal if set. Executed FLOPs skip causal
-// blocks of `block` x `block` scores that are wholly masked; model FLOPs count attention in full. key_seq and head_dim whole.
+// FlashAttention (Dao 2023): (q [batch, seq, kv_heads, q_group, head_dim], k, v [batch, key_seq, kv_heads, head_dim])
+// -> (o like q, lse f32 [batch, kv_heads, q_group, seq]). softmax(scale q k^T) v, causal if set. Executed FLOPs skip
+// causal blocks of `block` x `block` scores that are wholly masked; model FLOPs count attention in full. key_seq and
+// head_dim whole.
 struct Flash {
   double scale = 1;
   bool causal = true;
@@ -136,8 +161,9 @@ enum class Optimizer : std::uint8_t { sgd, momentum, adam, adamw, adafactor };
 //   sgd      (p, g, gscale)             -> (p)
 //   momentum (p, g, gscale, v)          -> (p, v)
 //   adam(w)  (p, g, gscale, m, v, step) -> (p, m, v)
-// gscale is a scalar that multiplies g (clipping); step the 1-based step number as a scalar (bias correction). Adafactor
-// is built of Reduce, Map and `sgd`-like updates by sim/ir/optimizer.cpp. p and its state are at least f32 (master weights).
+// gscale is a scalar that multiplies g (clipping); step the 1-based step number as a scalar (bias correction).
+// Adafactor is built of Reduce, Map and `sgd`-like updates by sim/ir/optimizer.cpp. p and its state are at least f32
+// (master weights).
 struct Update {
   Optimizer kind = Optimizer::adamw;
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0, momentum = 0.9;

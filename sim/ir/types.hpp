@@ -1,8 +1,8 @@
 // Data types, logical axes, named dimensions and tensor types.
 //
-// Every dimension carries a logical axis (what it means) and a name that is unique in its tensor: the axis plus a variant,
-// so that keys can have `key_seq` beside `seq`. Layout does not exist: two tensors with the same named dimensions are the
-// same tensor, and einsum, broadcast and reduction go by names.
+// Every dimension carries a logical axis (what it means) and a name that is unique in its tensor: the axis plus a
+// variant, so that keys can have `key_seq` beside `seq`. Layout does not exist: two tensors with the same named
+// dimensions are the same tensor, and einsum, broadcast and reduction go by names.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,18 @@ std::int64_t bytes_of(DType dtype);
 std::string_view name_of(DType dtype);
 
 enum class Axis : std::uint8_t {
-  batch, seq, embed, kv_heads, q_group, head_dim, mlp, vocab, expert, height, width, channels,
+  batch,
+  seq,
+  embed,
+  kv_heads,
+  q_group,
+  head_dim,
+  mlp,
+  vocab,
+  expert,
+  height,
+  width,
+  channels,
   position,  // rows of a learned position table
 };
 constexpr int kAxisCount = 13;

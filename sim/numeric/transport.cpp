@@ -24,8 +24,7 @@ std::int32_t on_line(const plan::CollectivePlan& plan, std::int32_t member, std:
 // A reduce-scatter is the all-gather backwards, with senders and receivers exchanged.
 std::vector<plan::LineStep> work_steps(const plan::CollectivePlan& plan, const plan::Phase::Work& work,
                                        plan::LineSteps steps_of) {
-  std::vector<plan::LineStep> steps =
-      steps_of(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
+  std::vector<plan::LineStep> steps = steps_of(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
   if (!work.reduce) return steps;
   std::reverse(steps.begin(), steps.end());
   for (plan::LineStep& step : steps)

@@ -1,15 +1,16 @@
-// A collective as transfer steps that both readers follow: numeric moves real chunks by them, timing turns the same steps
-// into flows.
+// A collective as transfer steps that both readers follow: numeric moves real chunks by them, timing turns the same
+// steps into flows.
 //
-// A replica group is a grid: one dimension per GroupAxis. A plan is a list of phases in lockstep; a phase holds one or more parts
-// (fractions of the data) at work at the same time, each running a one-dimensional algorithm along one axis of the grid, on every
-// line of the grid at once. An all-reduce is a reduce-scatter followed by an all-gather. With V the gathered bytes, n members,
-// a one hop's latency, W one direction of one link (derivations in tests/analytic):
+// A replica group is a grid: one dimension per GroupAxis. A plan is a list of phases in lockstep; a phase holds one or
+// more parts (fractions of the data) at work at the same time, each running a one-dimensional algorithm along one axis
+// of the grid, on every line of the grid at once. An all-reduce is a reduce-scatter followed by an all-gather. With V
+// the gathered bytes, n members, a one hop's latency, W one direction of one link (derivations in tests/analytic):
 //   one-way ring        (n-1)(a + V/(nW))
 //   bidirectional ring  floor(n/2) a + V(n-1)/(2nW)      the opposite chunk of an even ring is halved
 //   line                (n-1)(a + V/(nW))
 //   k wrapped axes of size X, V in k parts in rotated order: k floor(X/2) a + V(1-1/n)/(2kW)
-// Source: scaling book (jax-ml/scaling-book, sharding.md) gives their limits; R. Thakur, R. Rabenseifner, W. Gropp, IJHPCA 2005.
+// Source: scaling book (jax-ml/scaling-book, sharding.md) gives their limits; R. Thakur, R. Rabenseifner, W. Gropp,
+// IJHPCA 2005.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +29,26 @@ std::string_view name_of(CollectiveKind kind);
 
 // One dimension of a replica group on the machine.
 struct GroupAxis {
-  int physical = 0;                // index into Fabric::axes
-  std::int64_t size = 1;           // members along this dimension
-  std::int64_t stride = 1;         // how many chips apart on the physical axis; its links are shared by `stride` groups
-  fabric::Link link = fabric::Link::ring;  // ring only if the dimension closes on itself (a whole wrapped axis, or its major part)
+  int physical = 0;         // index into Fabric::axes
+  std::int64_t size = 1;    // members along this dimension
+  std::int64_t stride = 1;  // how many chips apart on the physical axis; its links are shared by `stride` groups
+  fabric::Link link =
+      fabric::Link::ring;  // ring only if the dimension closes on itself (a whole wrapped axis, or its major part)
   std::int64_t physical_size = 1;
-  Seconds alpha;                   // of one hop; a step between neighbours crosses `stride` hops (ring, line) or one (switched)
-  BytesPerSecond beta;             // one direction, not yet divided by sharing
+  Seconds alpha;        // of one hop; a step between neighbours crosses `stride` hops (ring, line) or one (switched)
+  BytesPerSecond beta;  // one direction, not yet divided by sharing
   bool operator==(const GroupAxis&) const = default;
 };
-// The group that mesh axes span, dimensions major to minor. Neighbouring parts of one physical axis are merged where they join up.
-std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placement& placement, const fabric::Fabric& fabric);
+// The group that mesh axes span, dimensions major to minor. Neighbouring parts of one physical axis are merged where
+// they join up.
+std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placement& placement,
+                                  const fabric::Fabric& fabric);
 
 enum class LineAlgorithm : std::uint8_t { ring, bidirectional_ring, line };
 std::string_view name_of(LineAlgorithm algorithm);
 
-// One transfer of a one-dimensional algorithm on n members: `from` sends (part of) chunk `chunk` to its neighbour `to`. In an
-// all-gather chunk c starts at member c and is copied; in a reduce-scatter it is added and ends at member c.
+// One transfer of a one-dimensional algorithm on n members: `from` sends (part of) chunk `chunk` to its neighbour `to`.
+// In an all-gather chunk c starts at member c and is copied; in a reduce-scatter it is added and ends at member c.
 struct Move {
   std::int32_t from = 0, to = 0, chunk = 0;
   std::uint8_t half = 0;  // 0 whole, 1 first half (rounded up), 2 second half
@@ -58,12 +62,12 @@ using LineSteps = std::vector<LineStep> (*)(LineAlgorithm algorithm, std::int64_
 
 struct Phase {
   struct Work {
-    std::int32_t part = 0;       // which part of the data
-    std::int32_t axis = 0;       // index into Plan::axes
+    std::int32_t part = 0;  // which part of the data
+    std::int32_t axis = 0;  // index into Plan::axes
     LineAlgorithm algorithm = LineAlgorithm::ring;
-    bool reduce = false;         // reduce-scatter along the axis, else all-gather
+    bool reduce = false;                     // reduce-scatter along the axis, else all-gather
     InlineVector<std::int8_t, 8> free_axes;  // see chunk_slots
-    std::int64_t slots = 1;          // shards in one chunk: product of the sizes of free_axes
+    std::int64_t slots = 1;                  // shards in one chunk: product of the sizes of free_axes
   };
   std::vector<Work> works;
 };
@@ -71,38 +75,42 @@ struct Phase {
 struct CollectivePlan {
   CollectiveKind kind = CollectiveKind::all_gather;
   ir::Reduction reduction = ir::Reduction::sum;
-  std::vector<GroupAxis> axes;         // major to minor
+  std::vector<GroupAxis> axes;  // major to minor
   std::int64_t members = 1;
-  std::int64_t shard_elements = 0;     // elements of one member's shard, padded up to equal parts (all-reduce: ceil(E / members))
+  std::int64_t shard_elements =
+      0;  // elements of one member's shard, padded up to equal parts (all-reduce: ceil(E / members))
   std::int64_t element_bytes = 0;
   std::vector<std::int64_t> part_elements;  // elements of the shard in each part; they sum to shard_elements
   std::vector<Phase> phases;
-  std::string algorithm;               // "bidirectional ring on x", "2 parts on x, y (rotated)", "chip then host"
-  // Bytes that one member sends in the whole collective: the mean over members (a line's ends send less), and the largest.
-  std::int64_t total_bytes = 0;        // sum over all members of one group
+  std::string algorithm;  // "bidirectional ring on x", "2 parts on x, y (rotated)", "chip then host"
+  // Bytes that one member sends in the whole collective: the mean over members (a line's ends send less), and the
+  // largest.
+  std::int64_t total_bytes = 0;  // sum over all members of one group
   double bytes_per_member() const { return static_cast<double>(total_bytes) / static_cast<double>(members); }
 };
 
 struct Candidate {
   CollectivePlan plan;
-  Seconds alpha_term, beta_term;       // their sum is the estimate
-  std::string formula;                 // "7 a + V (1 - 1/8) / (2 W)"
+  Seconds alpha_term, beta_term;  // their sum is the estimate
+  std::string formula;            // "7 a + V (1 - 1/8) / (2 W)"
 };
-// All candidates for a collective whose gathered size (all-gather, reduce-scatter) or tensor size (all-reduce) is `elements`,
-// cheapest estimate first; ties by order of construction. Never empty (a group of one gives a plan without phases).
+// All candidates for a collective whose gathered size (all-gather, reduce-scatter) or tensor size (all-reduce) is
+// `elements`, cheapest estimate first; ties by order of construction. Never empty (a group of one gives a plan without
+// phases).
 std::vector<Candidate> candidates(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements,
                                   std::int64_t element_bytes, const std::vector<GroupAxis>& axes);
 CollectivePlan choose(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements, std::int64_t element_bytes,
                       const std::vector<GroupAxis>& axes);
-// Which members' shards make up chunk `chunk` of a line through `member` in a work: those with coordinate `chunk` on the work's
-// axis, `member`'s coordinate on the axes not free, any on the free ones. All-gather: free = gathered earlier in this part;
-// reduce-scatter: free = still to be reduced. Member indices are row-major over Plan::axes; ascending. Numeric moves, for each of
-// these members' slots, the part's elements (or a half: first = rounded up).
-std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t phase, std::size_t work, std::int32_t member,
-                                      std::int32_t chunk);
+// Which members' shards make up chunk `chunk` of a line through `member` in a work: those with coordinate `chunk` on
+// the work's axis, `member`'s coordinate on the axes not free, any on the free ones. All-gather: free = gathered
+// earlier in this part; reduce-scatter: free = still to be reduced. Member indices are row-major over Plan::axes;
+// ascending. Numeric moves, for each of these members' slots, the part's elements (or a half: first = rounded up).
+std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t phase, std::size_t work,
+                                      std::int32_t member, std::int32_t chunk);
 // Elements of one slot that a move carries: all, the first half (rounded up) or the rest of `part_elements`.
 std::int64_t half_elements(std::int64_t part_elements, std::uint8_t half);
-// Seconds of one step of a work on an otherwise idle fabric, given the largest move of the step in elements per slot and slots.
+// Seconds of one step of a work on an otherwise idle fabric, given the largest move of the step in elements per slot
+// and slots.
 Seconds step_seconds(const GroupAxis& axis, double bytes);
 
 // "" or the numbered rule that a plan breaks: every chunk ends where its definition says, exactly once (plan.c1 ...).

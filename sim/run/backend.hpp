@@ -1,10 +1,13 @@
 // The seam between the interpreter and its readers.
 //
-// The interpreter walks a StepProgram in plan order, one device class at a time, and knows every reason why an instruction must
-// wait: data, streams, arrival of the group's members, memory. It expresses a reason as a *token*, the completion of something
-// issued before. A backend never decides order; it turns "issue this after those tokens" into a new token:
-//   numeric   a token is a node of a task graph that moves and computes real values; any order that the graph allows is legal,
-//             and it is run in seeded shuffled orders, on any number of threads, and in exactly the order of the timing's completions
+// The interpreter walks a StepProgram in plan order, one device class at a time, and knows every reason why an
+// instruction must wait: data, streams, arrival of the group's members, memory. It expresses a reason as a *token*, the
+// completion of something issued before. A backend never decides order; it turns "issue this after those tokens" into a
+// new token:
+//   numeric   a token is a node of a task graph that moves and computes real values; any order that the graph allows is
+//   legal,
+//             and it is run in seeded shuffled orders, on any number of threads, and in exactly the order of the
+//             timing's completions
 //   timing    a token is a time in integer picoseconds; "after those" is a maximum
 //   null      a token is nothing: legality, deadlock and counts only
 // Because every dependence passes through here, neither backend can invent or forget one.
@@ -21,8 +24,8 @@ namespace tpusim::run {
 // Which devices share a class: those of a pipeline stage, or none.
 enum class Folding : std::uint8_t { per_stage, per_device };
 
-// A set of devices that behave alike: `device` represents `count` of them. Numeric gives every device a class of its own;
-// timing one class per pipeline stage.
+// A set of devices that behave alike: `device` represents `count` of them. Numeric gives every device a class of its
+// own; timing one class per pipeline stage.
 struct DeviceClass {
   std::int64_t device = 0;  // representative, a device number of the mesh
   std::int64_t count = 1;
@@ -32,8 +35,9 @@ struct DeviceClass {
 // One instance of a buffer on the devices of one class.
 struct Instance {
   plan::BufferId buffer;
-  std::int32_t site = 0;    // 0 for scope step
-  std::int64_t index = 0;   // scope microbatch: the microbatch; scope call: the number of the owning call in the class's run; else 0
+  std::int32_t site = 0;  // 0 for scope step
+  std::int64_t index =
+      0;  // scope microbatch: the microbatch; scope call: the number of the owning call in the class's run; else 0
   bool operator==(const Instance&) const = default;
 };
 struct InstanceHash {
@@ -47,16 +51,16 @@ struct InstanceHash {
 
 // What the backend is asked to do, with every buffer resolved.
 struct KernelCall {
-  std::int32_t kernel = 0;             // index into StepProgram::kernels
+  std::int32_t kernel = 0;  // index into StepProgram::kernels
   std::int32_t site = 0;
   std::int64_t microbatch = 0;
   std::int64_t step = 0;
-  const std::vector<Instance>* reads;  // parallel to Kernel::reads; valid only during the call
-  const std::vector<Instance>* writes; // parallel to Kernel::writes
+  const std::vector<Instance>* reads;   // parallel to Kernel::reads; valid only during the call
+  const std::vector<Instance>* writes;  // parallel to Kernel::writes
 };
 struct CollectiveMember {
   std::int32_t device_class = 0;
-  std::vector<Instance> reads, writes; // parallel to Collective::reads, writes
+  std::vector<Instance> reads, writes;  // parallel to Collective::reads, writes
 };
 struct CollectiveCall {
   std::int32_t collective = 0;
@@ -67,15 +71,15 @@ struct CollectiveCall {
   const std::vector<CollectiveMember>* members;
 };
 struct PermuteCall {
-  std::int32_t permute = 0;            // index into StepProgram::permutes
+  std::int32_t permute = 0;  // index into StepProgram::permutes
   std::int32_t from_class = 0, to_class = 0;
   Instance source, target;
   std::int64_t microbatch = 0;
 };
 struct StageReduceCall {
   std::int32_t stage_reduce = 0;
-  std::vector<std::int32_t> classes;   // one per stage listed, members with the same coordinates on the other axes
-  std::vector<Instance> instances;     // summed in place, in the order of the stages
+  std::vector<std::int32_t> classes;  // one per stage listed, members with the same coordinates on the other axes
+  std::vector<Instance> instances;    // summed in place, in the order of the stages
 };
 
 // clang-format off

@@ -10,9 +10,9 @@ namespace tpusim::run {
 // A call with its place in the run resolved.
 struct ResolvedCall {
   std::int32_t site = 0;
-  std::int32_t kind = -1;       // -1: none (before a step's first call, after its last)
+  std::int32_t kind = -1;  // -1: none (before a step's first call, after its last)
   std::int64_t microbatch = 0;
-  std::int64_t number = 0;      // of the class's calls since the start of the run; names instances of scope call
+  std::int64_t number = 0;  // of the class's calls since the start of the run; names instances of scope call
 };
 
 class Cursor {
@@ -21,16 +21,18 @@ class Cursor {
   explicit Cursor(const plan::Schedule& schedule);
   const ResolvedCall& previous() const { return previous_; }  // kind -1 at a step's first call
   const ResolvedCall& current() const { return current_; }
-  const ResolvedCall& next() const { return next_; }          // kind -1 at a step's last call
+  const ResolvedCall& next() const { return next_; }  // kind -1 at a step's last call
   std::int64_t step() const { return step_; }
   // To the next call; steps follow each other for ever.
   void advance();
   bool at_step_start() const { return previous_.kind < 0; }
-  // Whether the current call begins a repeat of its segment, how many repeats are left after this one, and which segment it is.
+  // Whether the current call begins a repeat of its segment, how many repeats are left after this one, and which
+  // segment it is.
   bool at_repeat_start() const { return body_ == 0; }
   std::int64_t repeats_left() const { return schedule_->segments[segment_].repeat - 1 - repeat_; }
   std::int32_t segment() const { return static_cast<std::int32_t>(segment_); }
-  // Skips `repeats` whole repeats of the segment: microbatches and call numbers grow as if they had been played. At a repeat start only.
+  // Skips `repeats` whole repeats of the segment: microbatches and call numbers grow as if they had been played. At a
+  // repeat start only.
   void skip(std::int64_t repeats);
 
  private:

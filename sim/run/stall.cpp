@@ -10,7 +10,8 @@ namespace tpusim::run {
 namespace {
 
 // Breadth first from `start` along "waits for" until it is reached again.
-std::vector<std::int32_t> cycle_through(const std::map<std::int32_t, std::vector<std::int32_t>>& edges, std::int32_t start) {
+std::vector<std::int32_t> cycle_through(const std::map<std::int32_t, std::vector<std::int32_t>>& edges,
+                                        std::int32_t start) {
   std::map<std::int32_t, std::int32_t> parent;
   std::vector<std::int32_t> frontier = {start};
   while (!frontier.empty()) {
@@ -50,7 +51,8 @@ std::string to_string(const StallReport& report) {
   std::string text = "the plan stalls:";
   for (const Wait& wait : report.waits)
     text += fmt::format("\n  device {} (stage {}) waits for {}", wait.device, wait.stage, wait.what);
-  if (!report.cycle.empty()) text += fmt::format("\n  cycle of classes: {} -> {}", fmt::join(report.cycle, " -> "), report.cycle.front());
+  if (!report.cycle.empty())
+    text += fmt::format("\n  cycle of classes: {} -> {}", fmt::join(report.cycle, " -> "), report.cycle.front());
   return text;
 }
 

@@ -11,14 +11,15 @@ struct Wait {
   std::int32_t device_class = 0;
   std::int64_t device = 0;
   std::int32_t stage = 0;
-  std::string what;                        // the instruction that is awaited, as "receive of x, microbatch 3"
-  std::vector<std::int32_t> missing;       // classes that have not arrived there
+  std::string what;                   // the instruction that is awaited, as "receive of x, microbatch 3"
+  std::vector<std::int32_t> missing;  // classes that have not arrived there
   bool operator==(const Wait&) const = default;
 };
 
 struct StallReport {
   std::vector<Wait> waits;
-  std::vector<std::int32_t> cycle;         // shortest cycle of classes, each waiting for the next; empty when somebody simply ended early
+  std::vector<std::int32_t>
+      cycle;  // shortest cycle of classes, each waiting for the next; empty when somebody simply ended early
   bool operator==(const StallReport&) const = default;
 };
 

@@ -13,8 +13,8 @@ constexpr int kTrafficKinds = 5;
 struct Tally {
   // Summed over the devices of the job (so that a line's ends, which send less, are counted as they are).
   std::array<std::int64_t, kTrafficKinds> bytes_sent{};
-  std::int64_t executed_flops = 0;   // matrix products, multiply and add counted apart
-  std::int64_t peak_bytes = 0;       // of the fullest device
+  std::int64_t executed_flops = 0;  // matrix products, multiply and add counted apart
+  std::int64_t peak_bytes = 0;      // of the fullest device
   bool operator==(const Tally&) const = default;
 };
 

@@ -31,9 +31,12 @@ std::vector<Replay> replays(const Job& job) {
   out.push_back({"HBM bandwidth", s});
   const bool torus = job.cluster.kind == topologies::ClusterKind::slices;
   const std::pair<fabric::Level, const char*> levels[] = {
-      {fabric::Level::chip, torus ? "ICI links" : "links inside a host"}, {fabric::Level::host, "network between hosts"}, {fabric::Level::slice, "network between slices (DCN)"}};
+      {fabric::Level::chip, torus ? "ICI links" : "links inside a host"},
+      {fabric::Level::host, "network between hosts"},
+      {fabric::Level::slice, "network between slices (DCN)"}};
   for (const auto& [level, name] : levels) {
-    const bool there = std::any_of(job.cluster.fabric.axes.begin(), job.cluster.fabric.axes.end(), [&](const auto& axis) { return axis.level == level && axis.size > 1; });
+    const bool there = std::any_of(job.cluster.fabric.axes.begin(), job.cluster.fabric.axes.end(),
+                                   [&](const auto& axis) { return axis.level == level && axis.size > 1; });
     if (!there) continue;
     s = {};
     s.links[static_cast<std::size_t>(level)] = 2;
@@ -60,19 +63,22 @@ void mesh_neighbours(const JobSpec& spec, std::vector<Neighbour>& out) {
       n.spec.mesh[from].size /= 2;
       n.spec.mesh[to].size *= 2;
       if (n.spec.mesh[to].name == "pipeline" || n.spec.mesh[from].name == "pipeline") n.spec.microbatch = 0;
-      n.change = fmt::format("mesh {} {} and {} {}", n.spec.mesh[from].name, n.spec.mesh[from].size, n.spec.mesh[to].name, n.spec.mesh[to].size);
+      n.change = fmt::format("mesh {} {} and {} {}", n.spec.mesh[from].name, n.spec.mesh[from].size,
+                             n.spec.mesh[to].name, n.spec.mesh[to].size);
       out.push_back(std::move(n));
     }
 }
 
 bool has_axis(const JobSpec& spec, const char* name) {
-  return std::any_of(spec.mesh.begin(), spec.mesh.end(), [&](const auto& axis) { return axis.name == name && axis.size > 1; });
+  return std::any_of(spec.mesh.begin(), spec.mesh.end(),
+                     [&](const auto& axis) { return axis.name == name && axis.size > 1; });
 }
 
 std::vector<Neighbour> neighbours(const JobSpec& spec, std::int64_t microbatch) {
   std::vector<Neighbour> out;
   mesh_neighbours(spec, out);
-  const std::pair<ir::Remat, const char*> remats[] = {{ir::Remat::none, "none"}, {ir::Remat::selective, "selective"}, {ir::Remat::full, "full"}};
+  const std::pair<ir::Remat, const char*> remats[] = {
+      {ir::Remat::none, "none"}, {ir::Remat::selective, "selective"}, {ir::Remat::full, "full"}};
   for (const auto& [remat, name] : remats)
     if (remat != spec.remat) {
       out.push_back({fmt::format("remat {}", name), spec});
@@ -119,7 +125,8 @@ std::vector<Played> play_neighbours(const Job& job, std::int64_t microbatch) {
       if (!planned.verdict) continue;
       timing::TimingOptions options;
       options.input = job.input;
-      const timing::StepTiming timing = timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, options);
+      const timing::StepTiming timing =
+          timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, options);
       if (!timing.stall) out.push_back({n.change, timing.period, memory_of(planned.program, job.cluster.chip)});
     } catch (const CapacityError&) {
       continue;
@@ -138,13 +145,15 @@ std::int64_t microbatch_of(const Job& job, const plan::StepProgram& program) {
 
 std::string gain(const Played& played, SimTime now) {
   const double share = 1 - played.period.seconds() / now.seconds();
-  return fmt::format("{}: {:.1f} % {} ({} a step{})", played.change, 100 * std::abs(share), share >= 0 ? "faster" : "slower", format_seconds(played.period.seconds()),
+  return fmt::format("{}: {:.1f} % {} ({} a step{})", played.change, 100 * std::abs(share),
+                     share >= 0 ? "faster" : "slower", format_seconds(played.period.seconds()),
                      played.memory.fits ? "" : ", but it does not fit in memory");
 }
 
 }  // namespace
 
-std::vector<result::Diagnosis> diagnose(const Job& job, const plan::StepProgram& program, const timing::StepTiming& timing) {
+std::vector<result::Diagnosis> diagnose(const Job& job, const plan::StepProgram& program,
+                                        const timing::StepTiming& timing) {
   std::vector<result::Diagnosis> out;
   for (const Replay& replay : replays(job)) {
     timing::TimingOptions options;
@@ -157,7 +166,8 @@ std::vector<result::Diagnosis> diagnose(const Job& job, const plan::StepProgram&
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   std::size_t at = 0;
   for (const Played& played : play_neighbours(job, microbatch_of(job, program))) {
-    if (at >= out.size() || !played.memory.fits || played.period.seconds() / timing.period.seconds() > 1 - kWorthSaying) continue;
+    if (at >= out.size() || !played.memory.fits || played.period.seconds() / timing.period.seconds() > 1 - kWorthSaying)
+      continue;
     out[at++].suggestion = gain(played, timing.period);
   }
   return out;
@@ -167,8 +177,11 @@ std::vector<std::string> ways_to_fit(const Job& job) {
   std::vector<std::string> out;
   const std::int64_t microbatch = job.spec.microbatch > 0 ? job.spec.microbatch : 2;
   for (const Played& played : play_neighbours(job, microbatch))
-    if (played.memory.fits && out.size() < 3) out.push_back(fmt::format("{} fits: {} of {}, {} a step", played.change, format_bytes(Bytes(static_cast<double>(played.memory.peak_bytes))),
-                                                                        format_bytes(Bytes(static_cast<double>(played.memory.capacity_bytes))), format_seconds(played.period.seconds())));
+    if (played.memory.fits && out.size() < 3)
+      out.push_back(fmt::format("{} fits: {} of {}, {} a step", played.change,
+                                format_bytes(Bytes(static_cast<double>(played.memory.peak_bytes))),
+                                format_bytes(Bytes(static_cast<double>(played.memory.capacity_bytes))),
+                                format_seconds(played.period.seconds())));
   return out;
 }
 

@@ -11,22 +11,30 @@ namespace {
 std::string explain_mesh(const Job& job, const Planned& planned) {
   std::string text = "mesh\n";
   for (const spmd::MeshAxis& axis : planned.program.mesh.axes)
-    text += fmt::format("  {} = {}{}\n", axis.name, axis.size, axis.parent.empty() || axis.parent == axis.name ? "" : " (part of " + axis.parent + ")");
+    text += fmt::format("  {} = {}{}\n", axis.name, axis.size,
+                        axis.parent.empty() || axis.parent == axis.name ? "" : " (part of " + axis.parent + ")");
   text += "machine\n";
   for (const fabric::PhysicalAxis& axis : job.cluster.fabric.axes)
     text += fmt::format("  {}: {} chips, {}, {} one way, {} a hop\n", axis.name, axis.size,
-                        axis.link == fabric::Link::ring ? "ring" : axis.link == fabric::Link::line ? "line" : "switch", format_rate(axis.beta), format_seconds(axis.alpha));
+                        axis.link == fabric::Link::ring   ? "ring"
+                        : axis.link == fabric::Link::line ? "line"
+                                                          : "switch",
+                        format_rate(axis.beta), format_seconds(axis.alpha));
   text += fmt::format("placement: {}\n", planned.placement_text);
   return text;
 }
 
 std::string explain_tables(const Planned& planned) {
   std::string text = "sharding rules (the earlier wins where two claim one mesh axis)\n";
-  const std::pair<ir::Table, const char*> tables[] = {{ir::Table::parameters, "parameters"}, {ir::Table::gradients, "gradients"}, {ir::Table::optimizer, "optimizer"}, {ir::Table::activations, "activations"}};
+  const std::pair<ir::Table, const char*> tables[] = {{ir::Table::parameters, "parameters"},
+                                                      {ir::Table::gradients, "gradients"},
+                                                      {ir::Table::optimizer, "optimizer"},
+                                                      {ir::Table::activations, "activations"}};
   for (const auto& [table, name] : tables)
     for (const spmd::Rule& rule : planned.setup.tables.of(table))
-      text += fmt::format("  {}: {}{} -> [{}]  ({})\n", name, rule.place == ir::Place::none ? "" : std::string(ir::name_of(rule.place)) + ".", ir::name_of(rule.axis),
-                          planned.setup.mesh.to_string(rule.mesh_axes), rule.origin);
+      text += fmt::format("  {}: {}{} -> [{}]  ({})\n", name,
+                          rule.place == ir::Place::none ? "" : std::string(ir::name_of(rule.place)) + ".",
+                          ir::name_of(rule.axis), planned.setup.mesh.to_string(rule.mesh_axes), rule.origin);
   return text;
 }
 
@@ -34,20 +42,27 @@ std::string explain_collectives(const Planned& planned) {
   std::string text = "collectives: candidates with their alpha and beta terms, cheapest first; the first is taken\n";
   for (const plan::Collective& c : planned.program.collectives) {
     const plan::CollectivePlan& plan = planned.program.plans[static_cast<std::size_t>(c.plan)];
-    text += fmt::format("  {} {} over [{}], {} elements of {} bytes\n", plan::name_of(plan.kind), c.label, planned.program.mesh.to_string(c.mesh_axes), c.elements, plan.element_bytes);
-    for (const plan::Candidate& candidate : plan::candidates(plan.kind, plan.reduction, c.elements, plan.element_bytes, plan.axes))
-      text += fmt::format("    {}: {} + {}  [{}]\n", candidate.plan.algorithm, format_seconds(candidate.alpha_term), format_seconds(candidate.beta_term), candidate.formula);
+    text += fmt::format("  {} {} over [{}], {} elements of {} bytes\n", plan::name_of(plan.kind), c.label,
+                        planned.program.mesh.to_string(c.mesh_axes), c.elements, plan.element_bytes);
+    for (const plan::Candidate& candidate :
+         plan::candidates(plan.kind, plan.reduction, c.elements, plan.element_bytes, plan.axes))
+      text += fmt::format("    {}: {} + {}  [{}]\n", candidate.plan.algorithm, format_seconds(candidate.alpha_term),
+                          format_seconds(candidate.beta_term), candidate.formula);
   }
   return text;
 }
 
 std::string explain_kernels(const Job& job, const plan::StepProgram& program) {
-  std::string text = "kernels: t = floor + max(matrix, vector, HBM); matrix = padded FLOPs / (peak x efficiency), HBM = bytes / (bandwidth x efficiency)\n";
+  std::string text =
+      "kernels: t = floor + max(matrix, vector, HBM); matrix = padded FLOPs / (peak x efficiency), HBM = bytes / "
+      "(bandwidth x efficiency)\n";
   for (const plan::Kernel& kernel : program.kernels) {
     const timing::KernelTime t = timing::kernel_time(kernel, job.cluster.chip);
-    text += fmt::format("  {}: {} = {} + max({}, {}, {})   {} executed, {} read, {} written\n", kernel.label, format_seconds(t.total()), format_seconds(t.floor), format_seconds(t.matrix),
-                        format_seconds(t.vector), format_seconds(t.hbm), format_flops(Flops(kernel.cost.executed_flops)), format_bytes(Bytes(static_cast<double>(kernel.bytes_read))),
-                        format_bytes(Bytes(static_cast<double>(kernel.bytes_written))));
+    text += fmt::format(
+        "  {}: {} = {} + max({}, {}, {})   {} executed, {} read, {} written\n", kernel.label, format_seconds(t.total()),
+        format_seconds(t.floor), format_seconds(t.matrix), format_seconds(t.vector), format_seconds(t.hbm),
+        format_flops(Flops(kernel.cost.executed_flops)), format_bytes(Bytes(static_cast<double>(kernel.bytes_read))),
+        format_bytes(Bytes(static_cast<double>(kernel.bytes_written))));
   }
   return text;
 }
@@ -57,7 +72,8 @@ std::string explain_numbers() {
          "  step.time_s: the period of the steady state; parts are means over all chips, each instant counted once\n"
          "  mfu = model FLOPs / (time x chips x peak of the compute dtype); hfu with executed FLOPs\n"
          "  tokens_per_s = global_batch x sequence_length / time_s\n"
-         "  memory.peak_bytes = what the plan keeps alive at its fullest instant, on the fullest chip, + what the runtime reserves\n";
+         "  memory.peak_bytes = what the plan keeps alive at its fullest instant, on the fullest chip, + what the "
+         "runtime reserves\n";
 }
 
 }  // namespace
@@ -68,7 +84,8 @@ std::string explain(const scenario::Scenario& scenario, const Options& options) 
   scenario::locate(sink.all(), scenario.source);
   sink.throw_if_errors();
   if (job->spec.model.family == models::Family::fixed)
-    return fmt::format("a step of fixed length: {} of compute on every chip, then the next batch\n", format_seconds(job->spec.model.step_compute));
+    return fmt::format("a step of fixed length: {} of compute on every chip, then the next batch\n",
+                       format_seconds(job->spec.model.step_compute));
   const Planned planned = make_plan(job->spec, job->cluster.fabric);
   if (!planned.verdict) {
     Diagnostic d;
@@ -79,7 +96,8 @@ std::string explain(const scenario::Scenario& scenario, const Options& options) 
     scenario::locate(all, scenario.source);
     throw ScenarioError(all);
   }
-  return explain_mesh(*job, planned) + explain_tables(planned) + explain_collectives(planned) + explain_kernels(*job, planned.program) + plan::print(planned.program) + explain_numbers();
+  return explain_mesh(*job, planned) + explain_tables(planned) + explain_collectives(planned) +
+         explain_kernels(*job, planned.program) + plan::print(planned.program) + explain_numbers();
 }
 
 }  // namespace tpusim::session

@@ -42,26 +42,35 @@ std::vector<result::Communication> communication(const plan::StepProgram& progra
   std::size_t number = 0;
   const auto add = [&](std::string collective, std::vector<std::string> axes, std::string algorithm) {
     const timing::TransferTotals& t = timing.transfers[number++];
-    add_communication(rows, {std::move(collective), std::move(axes), std::move(algorithm), t.count, t.bytes, t.busy, t.exposed});
+    add_communication(
+        rows, {std::move(collective), std::move(axes), std::move(algorithm), t.count, t.bytes, t.busy, t.exposed});
   };
   for (const plan::Collective& c : program.collectives) {
     const plan::CollectivePlan& plan = program.plans[static_cast<std::size_t>(c.plan)];
     add(std::string(plan::name_of(plan.kind)), axis_names(program.mesh, c.mesh_axes), plan.algorithm);
   }
-  for (std::size_t i = 0; i < program.permutes.size(); ++i) add("collective-permute", {"pipeline"}, "to the neighbouring stage");
-  for (std::size_t i = 0; i < program.stage_reduces.size(); ++i) add("all-reduce", {"pipeline"}, "exchange between stages");
+  for (std::size_t i = 0; i < program.permutes.size(); ++i)
+    add("collective-permute", {"pipeline"}, "to the neighbouring stage");
+  for (std::size_t i = 0; i < program.stage_reduces.size(); ++i)
+    add("all-reduce", {"pipeline"}, "exchange between stages");
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.busy > b.busy; });
   return rows;
 }
 
 result::Confidence confidence_of(topologies::Confidence confidence) {
   switch (confidence) {
-    case topologies::Confidence::measured: return result::Confidence::measured;
-    case topologies::Confidence::vendor: return result::Confidence::vendor;
-    case topologies::Confidence::paper: return result::Confidence::paper;
-    case topologies::Confidence::fitted: return result::Confidence::fitted;
-    case topologies::Confidence::guess: return result::Confidence::guess;
-    case topologies::Confidence::scenario: return result::Confidence::vendor;
+    case topologies::Confidence::measured:
+      return result::Confidence::measured;
+    case topologies::Confidence::vendor:
+      return result::Confidence::vendor;
+    case topologies::Confidence::paper:
+      return result::Confidence::paper;
+    case topologies::Confidence::fitted:
+      return result::Confidence::fitted;
+    case topologies::Confidence::guess:
+      return result::Confidence::guess;
+    case topologies::Confidence::scenario:
+      return result::Confidence::vendor;
   }
   return result::Confidence::guess;
 }
@@ -94,7 +103,9 @@ double attention_model_flops(const plan::StepProgram& program) {
 }
 
 result::Memory memory_of(const plan::StepProgram& program, const topologies::Chip& chip) {
-  const plan::MemorySummary& fullest = *std::max_element(program.memory.begin(), program.memory.end(), [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
+  const plan::MemorySummary& fullest =
+      *std::max_element(program.memory.begin(), program.memory.end(),
+                        [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
   result::Memory out;
   out.reserved_bytes = static_cast<std::int64_t>(chip.hbm_reserved.value.value());
   out.peak_bytes = fullest.peak_bytes + out.reserved_bytes;
@@ -109,7 +120,8 @@ result::Memory memory_of(const plan::StepProgram& program, const topologies::Chi
   return out;
 }
 
-void fill_timing(const Job& job, const plan::StepProgram& program, const timing::StepTiming& timing, result::Result& out) {
+void fill_timing(const Job& job, const plan::StepProgram& program, const timing::StepTiming& timing,
+                 result::Result& out) {
   out.step.time = timing.period.seconds();
   out.step.compute = timing.compute;
   out.step.communication_exposed = timing.communication;
@@ -135,13 +147,15 @@ void fill_timing(const Job& job, const plan::StepProgram& program, const timing:
     out.throughput.mfu = model / devices / step / peak;
     out.throughput.hfu = timing.executed_flops / devices / step / peak;
   }
-  if (!timing.steady) out.notes.push_back("the step's period did not repeat exactly within the steps played; the last one is given");
+  if (!timing.steady)
+    out.notes.push_back("the step's period did not repeat exactly within the steps played; the last one is given");
 }
 
 void fill_assumptions(const scenario::Scenario& scenario, const Job& job, result::Result& out) {
   for (const topologies::FactRow& fact : topologies::facts(job.cluster.chip)) {
     if (fact.name == "clock_rate" || fact.name == "price_per_hour") continue;
-    out.assumptions.push_back({job.cluster.chip.name + "." + fact.name, fact.value, fact.unit, fact.source, confidence_of(fact.confidence)});
+    out.assumptions.push_back(
+        {job.cluster.chip.name + "." + fact.name, fact.value, fact.unit, fact.source, confidence_of(fact.confidence)});
   }
   for (const scenario::Default& d : scenario.defaults)
     out.assumptions.push_back({d.name, d.value, d.unit, "default of the scenario contract", result::Confidence::guess});

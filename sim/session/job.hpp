@@ -20,8 +20,8 @@ struct JobSpec {
   models::ModelConfig model;
   std::int64_t sequence_length = 1;
   std::int64_t global_batch = 1;
-  std::int64_t microbatch = 0;                     // examples of a replica's microbatch; 0: the contract's default
-  std::vector<strategies::RequestedAxis> mesh;     // major to minor
+  std::int64_t microbatch = 0;                  // examples of a replica's microbatch; 0: the contract's default
+  std::vector<strategies::RequestedAxis> mesh;  // major to minor
   strategies::Options strategies;
   std::vector<strategies::HandRule> by_hand;
   ir::DType compute_dtype = ir::DType::bf16, parameter_dtype = ir::DType::f32, gradient_dtype = ir::DType::f32;
@@ -33,14 +33,14 @@ struct JobSpec {
   int prefetch = 1;
   std::int64_t bucket_bytes = 26214400;
   bool overlap = true;
-  bool verify_plan = true;                         // play the plan's verifier rules; a search that plays many plans leaves it out
+  bool verify_plan = true;  // play the plan's verifier rules; a search that plays many plans leaves it out
   std::int64_t devices() const;
 };
 
 // A plan and what it was made of. `program` is meaningless when the verdict is not feasible.
 struct Planned {
   Verdict verdict;
-  std::vector<Verdict> refusals;                   // every reason, when there are several
+  std::vector<Verdict> refusals;  // every reason, when there are several
   strategies::Setup setup;
   ir::Model model;
   spmd::Placement placement;
@@ -56,8 +56,8 @@ struct Job {
   JobSpec spec;
   topologies::Cluster cluster;
   std::optional<timing::HostInput> input;
-  bool causal_flops = false;                       // count half of attention's scores for MFU
-  std::vector<std::string> chip_facts_used;        // names for topologies::facts
+  bool causal_flops = false;                 // count half of attention's scores for MFU
+  std::vector<std::string> chip_facts_used;  // names for topologies::facts
 };
 // Adds every fault to `sink`; nullopt after an error. Warnings do not stop it.
 std::optional<Job> resolve(const scenario::Scenario& scenario, const std::string& folder, DiagnosticSink& sink);

@@ -16,8 +16,10 @@ std::vector<ListEntry> models_list() {
   models::register_builtin(registry);
   std::vector<ListEntry> out;
   for (const auto& e : registry.entries())
-    out.push_back({e.name, e.help, fmt::format("{} parameters, {} layers, embed {}, {} heads ({} for keys and values), vocab {}", models::parameter_count(e.value.config), e.value.config.layers,
-                                               e.value.config.embed, e.value.config.heads, e.value.config.kv_heads, e.value.config.vocab)});
+    out.push_back({e.name, e.help,
+                   fmt::format("{} parameters, {} layers, embed {}, {} heads ({} for keys and values), vocab {}",
+                               models::parameter_count(e.value.config), e.value.config.layers, e.value.config.embed,
+                               e.value.config.heads, e.value.config.kv_heads, e.value.config.vocab)});
   return out;
 }
 
@@ -27,8 +29,11 @@ std::vector<ListEntry> chips_list() {
   std::vector<ListEntry> out;
   for (const auto& e : registry.entries()) {
     std::string slices;
-    for (const topologies::Shape& shape : e.value.slices.listed) slices += (slices.empty() ? "; slices " : " ") + topologies::shape_text(shape);
-    out.push_back({e.name, e.help, fmt::format("{} HBM, {} links{}", format_bytes(e.value.hbm_capacity.value), format_rate(e.value.link_rate.value), slices)});
+    for (const topologies::Shape& shape : e.value.slices.listed)
+      slices += (slices.empty() ? "; slices " : " ") + topologies::shape_text(shape);
+    out.push_back({e.name, e.help,
+                   fmt::format("{} HBM, {} links{}", format_bytes(e.value.hbm_capacity.value),
+                               format_rate(e.value.link_rate.value), slices)});
   }
   return out;
 }
@@ -40,7 +45,10 @@ std::vector<ListEntry> topologies_list() {
   for (const auto& e : kinds.entries()) out.push_back({e.name, e.help, e.value.request + ": " + e.value.axes});
   Registry<topologies::ClusterPreset> presets;
   topologies::register_builtin(presets);
-  for (const auto& e : presets.entries()) out.push_back({e.name, e.help, fmt::format("{{\"preset\": \"{}\", \"hosts\": 2}}: hosts of {} {}", e.name, e.value.chips_per_host, e.value.chip)});
+  for (const auto& e : presets.entries())
+    out.push_back({e.name, e.help,
+                   fmt::format("{{\"preset\": \"{}\", \"hosts\": 2}}: hosts of {} {}", e.name, e.value.chips_per_host,
+                               e.value.chip)});
   return out;
 }
 
@@ -54,15 +62,20 @@ std::vector<ListEntry> strategies_list() {
 
 std::vector<ListEntry> collectives_list() {
   return {{"ring", "one-way ring; n-1 steps", "(n-1)(a + V/(nW)); on switches and rings"},
-          {"bidirectional ring", "both ways round a wrapped axis, shortest way; floor(n/2) steps", "floor(n/2) a + V(n-1)/(2nW)"},
+          {"bidirectional ring", "both ways round a wrapped axis, shortest way; floor(n/2) steps",
+           "floor(n/2) a + V(n-1)/(2nW)"},
           {"line", "both ways along an axis without wrap-around; n-1 steps", "(n-1)(a + V/(nW))"},
-          {"in order", "several axes one after the other: two-level over hosts and slices, or over torus axes", "sum over the axes, with the data that each has to carry"},
-          {"rotated parts", "k axes at once: the data in k parts, part j beginning at axis j", "k floor(X/2) a + V(1-1/n)/(2kW) on k wrapped axes of size X"}};
+          {"in order", "several axes one after the other: two-level over hosts and slices, or over torus axes",
+           "sum over the axes, with the data that each has to carry"},
+          {"rotated parts", "k axes at once: the data in k parts, part j beginning at axis j",
+           "k floor(X/2) a + V(1-1/n)/(2kW) on k wrapped axes of size X"}};
 }
 
 }  // namespace
 
-std::vector<std::string> list_kinds() { return {"models", "chips", "topologies", "strategies", "collectives"}; }
+std::vector<std::string> list_kinds() {
+  return {"models", "chips", "topologies", "strategies", "collectives"};
+}
 
 std::vector<ListEntry> list(std::string_view kind) {
   if (kind == "models") return models_list();

@@ -7,7 +7,9 @@ namespace tpusim::session {
 
 namespace {
 
-void set(strategies::AxisSizes& sizes, ir::Axis axis, std::int64_t size) { sizes[static_cast<std::size_t>(axis)] = size; }
+void set(strategies::AxisSizes& sizes, ir::Axis axis, std::int64_t size) {
+  sizes[static_cast<std::size_t>(axis)] = size;
+}
 
 strategies::AxisSizes axis_sizes(const JobSpec& spec) {
   strategies::AxisSizes sizes{};
@@ -110,16 +112,19 @@ Planned make_plan(const JobSpec& spec, const fabric::Fabric& fabric) {
   options.gradient_dtype = spec.gradient_dtype;
   options.master_dtype = spec.master_dtype;
   options.verify = spec.verify_plan;
-  out.program = plan::lower({out.model, out.setup.tables, out.setup.mesh, out.placement, fabric, out.setup.schedule, options});
+  out.program =
+      plan::lower({out.model, out.setup.tables, out.setup.mesh, out.placement, fabric, out.setup.schedule, options});
   return out;
 }
 
 plan::StepProgram fixed_program(const JobSpec& spec) {
   plan::StepProgram program;
-  for (const strategies::RequestedAxis& axis : spec.mesh) program.mesh.axes.push_back({axis.name, axis.size, axis.name});
+  for (const strategies::RequestedAxis& axis : spec.mesh)
+    program.mesh.axes.push_back({axis.name, axis.size, axis.name});
   plan::Buffer batch;
   batch.label = "batch";
-  batch.bytes = static_cast<std::int64_t>(spec.model.example_bytes.value() * static_cast<double>(spec.global_batch) / static_cast<double>(spec.devices()));
+  batch.bytes = static_cast<std::int64_t>(spec.model.example_bytes.value() * static_cast<double>(spec.global_batch) /
+                                          static_cast<double>(spec.devices()));
   batch.category = plan::Category::activations;
   batch.scope = plan::Scope::microbatch;
   batch.persistent = true;

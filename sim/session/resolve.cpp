@@ -20,22 +20,32 @@ void take(const std::optional<T>& from, T& to) {
   if (from) to = *from;
 }
 
-models::Positions convert(scenario::Positions p) { return static_cast<models::Positions>(p); }
+models::Positions convert(scenario::Positions p) {
+  return static_cast<models::Positions>(p);
+}
 static_assert(static_cast<int>(scenario::Positions::none) == static_cast<int>(models::Positions::none));
-models::Norm convert(scenario::Norm n) { return n == scenario::Norm::rms ? models::Norm::rms : models::Norm::layer; }
+models::Norm convert(scenario::Norm n) {
+  return n == scenario::Norm::rms ? models::Norm::rms : models::Norm::layer;
+}
 ir::Activation convert(scenario::Activation a) {
   switch (a) {
-    case scenario::Activation::silu: return ir::Activation::silu;
-    case scenario::Activation::gelu: return ir::Activation::gelu;
-    case scenario::Activation::relu: return ir::Activation::relu;
+    case scenario::Activation::silu:
+      return ir::Activation::silu;
+    case scenario::Activation::gelu:
+      return ir::Activation::gelu;
+    case scenario::Activation::relu:
+      return ir::Activation::relu;
   }
   return ir::Activation::silu;
 }
 ir::DType convert(scenario::DType d) {
   switch (d) {
-    case scenario::DType::bf16: return ir::DType::bf16;
-    case scenario::DType::f32: return ir::DType::f32;
-    case scenario::DType::f64: return ir::DType::f64;
+    case scenario::DType::bf16:
+      return ir::DType::bf16;
+    case scenario::DType::f32:
+      return ir::DType::f32;
+    case scenario::DType::f64:
+      return ir::DType::f64;
   }
   return ir::DType::f32;
 }
@@ -49,15 +59,18 @@ std::optional<std::string> read_file(const std::string& path) {
   return text;
 }
 
-std::optional<models::ModelConfig> base_config(const scenario::ModelSpec& spec, const std::string& folder, DiagnosticSink& sink) {
+std::optional<models::ModelConfig> base_config(const scenario::ModelSpec& spec, const std::string& folder,
+                                               DiagnosticSink& sink) {
   if (!spec.preset.empty()) {
     if (const auto preset = models::find_preset(spec.preset)) return preset->config;
     const std::vector<std::string> names = models::preset_names();
-    sink.error(Code::unknown_name, "/model", fmt::format("there is no model preset \"{}\"", spec.preset), nearest(spec.preset, names), nearest_choices(spec.preset, names));
+    sink.error(Code::unknown_name, "/model", fmt::format("there is no model preset \"{}\"", spec.preset),
+               nearest(spec.preset, names), nearest_choices(spec.preset, names));
     return std::nullopt;
   }
   if (!spec.huggingface.empty()) {
-    const std::string path = spec.huggingface.front() == '/' || folder.empty() ? spec.huggingface : folder + "/" + spec.huggingface;
+    const std::string path =
+        spec.huggingface.front() == '/' || folder.empty() ? spec.huggingface : folder + "/" + spec.huggingface;
     const auto text = read_file(path);
     if (!text) {
       sink.error(Code::io, "/model/huggingface", fmt::format("cannot read {}", path));
@@ -76,7 +89,8 @@ std::optional<models::ModelConfig> base_config(const scenario::ModelSpec& spec, 
   return config;
 }
 
-std::optional<models::ModelConfig> model_config(const scenario::ModelSpec& spec, std::int64_t sequence_length, const std::string& folder, DiagnosticSink& sink) {
+std::optional<models::ModelConfig> model_config(const scenario::ModelSpec& spec, std::int64_t sequence_length,
+                                                const std::string& folder, DiagnosticSink& sink) {
   std::optional<models::ModelConfig> found = base_config(spec, folder, sink);
   if (!found) return std::nullopt;
   models::ModelConfig& c = *found;
@@ -87,9 +101,11 @@ std::optional<models::ModelConfig> model_config(const scenario::ModelSpec& spec,
   take(spec.vocab, c.vocab);
   take(spec.heads, c.heads);
   // A preset's kv_heads and head_dim follow overridden heads and embed, unless they are given too.
-  if (spec.heads && (from_scratch || !spec.kv_heads)) c.kv_heads = from_scratch ? c.heads : std::min(c.kv_heads, c.heads);
+  if (spec.heads && (from_scratch || !spec.kv_heads))
+    c.kv_heads = from_scratch ? c.heads : std::min(c.kv_heads, c.heads);
   take(spec.kv_heads, c.kv_heads);
-  if (from_scratch && c.family == models::Family::transformer && c.heads > 0) c.head_dim = std::max<std::int64_t>(1, c.embed / c.heads);
+  if (from_scratch && c.family == models::Family::transformer && c.heads > 0)
+    c.head_dim = std::max<std::int64_t>(1, c.embed / c.heads);
   take(spec.head_dim, c.head_dim);
   take(spec.gated_mlp, c.gated_mlp);
   take(spec.tied_embeddings, c.tied_embeddings);
@@ -106,8 +122,12 @@ std::optional<models::ModelConfig> model_config(const scenario::ModelSpec& spec,
   take(spec.max_positions, c.max_positions);
   if (c.name.empty()) c.name = spec.preset.empty() ? std::string(models::to_string(c.family)) : spec.preset;
   models::check(c, "/model", sink);
-  if (c.family == models::Family::transformer && c.positions == models::Positions::learned && sequence_length > c.max_positions)
-    sink.error(Code::bad_value, "/training/sequence_length", fmt::format("{} tokens do not fit the {} learned positions of the model", sequence_length, c.max_positions), std::to_string(c.max_positions));
+  if (c.family == models::Family::transformer && c.positions == models::Positions::learned &&
+      sequence_length > c.max_positions)
+    sink.error(
+        Code::bad_value, "/training/sequence_length",
+        fmt::format("{} tokens do not fit the {} learned positions of the model", sequence_length, c.max_positions),
+        std::to_string(c.max_positions));
   return found;
 }
 
@@ -122,7 +142,8 @@ std::optional<double> override_value(const scenario::Override& o, DiagnosticSink
   for (const topologies::OverrideKey& key : keys) names.push_back(key.name);
   const auto key = std::find(names.begin(), names.end(), o.name);
   if (key == names.end()) {
-    sink.error(Code::unknown_key, pointer, fmt::format("a chip has no \"{}\"", o.name), nearest(o.name, names), nearest_choices(o.name, names));
+    sink.error(Code::unknown_key, pointer, fmt::format("a chip has no \"{}\"", o.name), nearest(o.name, names),
+               nearest_choices(o.name, names));
     return std::nullopt;
   }
   const auto take_quantity = [&](auto parsed) -> std::optional<double> {
@@ -139,15 +160,19 @@ std::optional<double> override_value(const scenario::Override& o, DiagnosticSink
   return std::nullopt;
 }
 
-std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const std::string& name, DiagnosticSink& sink) {
+std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const std::string& name,
+                                        DiagnosticSink& sink) {
   const std::vector<std::string> names = topologies::chip_names();
   if (name.empty()) {
-    sink.error(Code::missing_key, "/cluster/chip", "a whole chip by hand starts from a catalogue chip: name the nearest as its preset", "", nearest_choices("", names));
+    sink.error(Code::missing_key, "/cluster/chip",
+               "a whole chip by hand starts from a catalogue chip: name the nearest as its preset", "",
+               nearest_choices("", names));
     return std::nullopt;
   }
   std::optional<topologies::Chip> chip = topologies::find_chip(name);
   if (!chip) {
-    sink.error(Code::unknown_name, "/cluster/chip", fmt::format("there is no chip \"{}\"", name), nearest(name, names), nearest_choices(name, names));
+    sink.error(Code::unknown_name, "/cluster/chip", fmt::format("there is no chip \"{}\"", name), nearest(name, names),
+               nearest_choices(name, names));
     return std::nullopt;
   }
   std::vector<topologies::Override> overrides;
@@ -165,7 +190,8 @@ std::optional<topologies::Cluster> cluster_of(const scenario::ClusterSpec& spec,
     topologies::register_builtin(presets);
     const auto* entry = presets.find(spec.preset);
     if (entry == nullptr) {
-      sink.error(Code::unknown_name, "/cluster/preset", fmt::format("there is no cluster preset \"{}\"", spec.preset), nearest(spec.preset, presets.names()), nearest_choices(spec.preset, presets.names()));
+      sink.error(Code::unknown_name, "/cluster/preset", fmt::format("there is no cluster preset \"{}\"", spec.preset),
+                 nearest(spec.preset, presets.names()), nearest_choices(spec.preset, presets.names()));
       return std::nullopt;
     }
     chip_name = entry->value.chip;
@@ -183,7 +209,8 @@ std::optional<topologies::Cluster> cluster_of(const scenario::ClusterSpec& spec,
   return topologies::build(request, sink);
 }
 
-std::optional<strategies::HandRule> hand_rule(ir::Table table, std::string_view name, const scenario::ShardingRule& rule, DiagnosticSink& sink) {
+std::optional<strategies::HandRule> hand_rule(ir::Table table, std::string_view name,
+                                              const scenario::ShardingRule& rule, DiagnosticSink& sink) {
   strategies::HandRule out;
   out.table = table;
   out.mesh_axes = rule.mesh_axes;
@@ -202,11 +229,21 @@ std::optional<strategies::HandRule> hand_rule(ir::Table table, std::string_view 
 ir::OptimizerSettings optimizer_of(const scenario::TrainingSpec& training) {
   ir::OptimizerSettings out;
   switch (training.optimizer.name) {
-    case scenario::Optimizer::sgd: out.kind = ir::Optimizer::sgd; break;
-    case scenario::Optimizer::momentum: out.kind = ir::Optimizer::momentum; break;
-    case scenario::Optimizer::adam: out.kind = ir::Optimizer::adam; break;
-    case scenario::Optimizer::adamw: out.kind = ir::Optimizer::adamw; break;
-    case scenario::Optimizer::adafactor: out.kind = ir::Optimizer::adafactor; break;
+    case scenario::Optimizer::sgd:
+      out.kind = ir::Optimizer::sgd;
+      break;
+    case scenario::Optimizer::momentum:
+      out.kind = ir::Optimizer::momentum;
+      break;
+    case scenario::Optimizer::adam:
+      out.kind = ir::Optimizer::adam;
+      break;
+    case scenario::Optimizer::adamw:
+      out.kind = ir::Optimizer::adamw;
+      break;
+    case scenario::Optimizer::adafactor:
+      out.kind = ir::Optimizer::adafactor;
+      break;
   }
   out.learning_rate = training.learning_rate;
   out.beta1 = training.optimizer.beta1;
@@ -224,9 +261,11 @@ timing::HostInput input_of(const scenario::InputSpec& spec, const Job& job) {
   out.examples_per_host = static_cast<double>(job.spec.global_batch) / hosts;
   const double tokens = 4.0 * static_cast<double>(job.spec.sequence_length);
   out.example_bytes = job.spec.model.example_bytes.value() > 0 ? job.spec.model.example_bytes : Bytes(tokens);
-  if (spec.storage.bandwidth) out.storage_bandwidth = *spec.storage.bandwidth / (spec.storage.shared_by == scenario::SharedBy::job ? hosts : 1.0);
+  if (spec.storage.bandwidth)
+    out.storage_bandwidth = *spec.storage.bandwidth / (spec.storage.shared_by == scenario::SharedBy::job ? hosts : 1.0);
   out.storage_latency = spec.storage.latency;
-  for (const scenario::InputStage& stage : spec.stages) out.stages.push_back({stage.name, stage.threads, stage.time_per_example});
+  for (const scenario::InputStage& stage : spec.stages)
+    out.stages.push_back({stage.name, stage.threads, stage.time_per_example});
   out.prefetch = spec.prefetch;
   if (spec.host_to_chip) out.host_to_chip = *spec.host_to_chip;
   return out;
@@ -237,14 +276,19 @@ void fill_spec(const scenario::Scenario& s, JobSpec& spec) {
   spec.microbatch = s.training.microbatch.value_or(0);
   spec.strategies.zero_stage = s.strategies.fsdp.zero_stage;
   spec.strategies.sequence_parallel = s.strategies.tensor.sequence_parallel;
-  spec.strategies.schedule = s.strategies.pipeline.schedule == scenario::Schedule::gpipe ? strategies::PipelineSchedule::gpipe : strategies::PipelineSchedule::one_f_one_b;
+  spec.strategies.schedule = s.strategies.pipeline.schedule == scenario::Schedule::gpipe
+                                 ? strategies::PipelineSchedule::gpipe
+                                 : strategies::PipelineSchedule::one_f_one_b;
   spec.compute_dtype = convert(s.training.compute_dtype);
   spec.parameter_dtype = convert(s.training.parameter_dtype);
   spec.gradient_dtype = convert(s.training.gradient_dtype);
   spec.master_dtype = spec.parameter_dtype == ir::DType::f64 ? ir::DType::f64 : ir::DType::f32;
   spec.optimizer = optimizer_of(s.training);
-  spec.remat = s.training.remat == scenario::Remat::none ? ir::Remat::none : s.training.remat == scenario::Remat::full ? ir::Remat::full : ir::Remat::selective;
-  spec.attention = s.training.attention == scenario::Attention::flash ? ir::AttentionKind::flash : ir::AttentionKind::unfused;
+  spec.remat = s.training.remat == scenario::Remat::none   ? ir::Remat::none
+               : s.training.remat == scenario::Remat::full ? ir::Remat::full
+                                                           : ir::Remat::selective;
+  spec.attention =
+      s.training.attention == scenario::Attention::flash ? ir::AttentionKind::flash : ir::AttentionKind::unfused;
   spec.prefetch = s.strategies.fsdp.prefetch;
   spec.bucket_bytes = s.strategies.data.bucket_bytes;
   spec.overlap = s.strategies.data.overlap;
@@ -260,8 +304,10 @@ std::optional<Job> resolve(const scenario::Scenario& s, const std::string& folde
   std::optional<models::ModelConfig> config = model_config(s.model, job.spec.sequence_length, folder, sink);
   std::optional<topologies::Cluster> cluster = cluster_of(s.cluster, sink);
   const std::pair<ir::Table, const std::vector<scenario::ShardingRule>*> tables[] = {
-      {ir::Table::parameters, &s.sharding.parameters}, {ir::Table::gradients, &s.sharding.gradients},
-      {ir::Table::optimizer, &s.sharding.optimizer}, {ir::Table::activations, &s.sharding.activations}};
+      {ir::Table::parameters, &s.sharding.parameters},
+      {ir::Table::gradients, &s.sharding.gradients},
+      {ir::Table::optimizer, &s.sharding.optimizer},
+      {ir::Table::activations, &s.sharding.activations}};
   const char* names[] = {"parameters", "gradients", "optimizer", "activations"};
   for (std::size_t t = 0; t < 4; ++t)
     for (const scenario::ShardingRule& rule : *tables[t].second)
@@ -272,7 +318,8 @@ std::optional<Job> resolve(const scenario::Scenario& s, const std::string& folde
   for (const scenario::MeshAxis& axis : s.mesh) job.spec.mesh.push_back({axis.name, axis.size});
   if (job.spec.mesh.empty()) job.spec.mesh.push_back({"data", job.cluster.chips()});
   if (job.spec.devices() != job.cluster.chips()) {
-    sink.error(Code::mesh_mismatch, "/mesh", fmt::format("the mesh has {} devices, the cluster {} chips", job.spec.devices(), job.cluster.chips()));
+    sink.error(Code::mesh_mismatch, "/mesh",
+               fmt::format("the mesh has {} devices, the cluster {} chips", job.spec.devices(), job.cluster.chips()));
     return std::nullopt;
   }
   job.causal_flops = s.training.flops_convention == scenario::FlopsConvention::causal;

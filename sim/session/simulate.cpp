@@ -32,7 +32,9 @@ Planned plan_of(const Job& job) {
   planned.program = fixed_program(job.spec);
   for (const strategies::RequestedAxis& axis : job.spec.mesh)
     if (axis.name != "data" && axis.size > 1)
-      planned.verdict = {false, "a model of fixed step length can only be data parallel", "mesh {\"data\": " + std::to_string(job.spec.devices()) + "}", axis.name, "/mesh/" + axis.name};
+      planned.verdict = {false, "a model of fixed step length can only be data parallel",
+                         "mesh {\"data\": " + std::to_string(job.spec.devices()) + "}", axis.name,
+                         "/mesh/" + axis.name};
   return planned;
 }
 
@@ -47,7 +49,8 @@ void describe_model(const Job& job, const Planned& planned, result::Result& out)
   out.model.parameters = job.spec.model.family == models::Family::fixed ? 0 : models::parameter_count(job.spec.model);
   for (const std::string& note : planned.setup.notes) out.notes.push_back(note);
   if (!planned.placement_text.empty()) out.notes.push_back("mesh on the machine: " + planned.placement_text);
-  out.notes.push_back(job.input ? "the input pipeline is simulated on every host" : "no input is described: the batch is always there");
+  out.notes.push_back(job.input ? "the input pipeline is simulated on every host"
+                                : "no input is described: the batch is always there");
 }
 
 std::string refusal_text(const Verdict& v) {
@@ -76,7 +79,8 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
   describe_model(job, planned, out);
   if (!planned.verdict) {
     out.verdict = planned.verdict;
-    for (std::size_t i = 1; i < planned.refusals.size(); ++i) out.notes.push_back("also refused: " + refusal_text(planned.refusals[i]));
+    for (std::size_t i = 1; i < planned.refusals.size(); ++i)
+      out.notes.push_back("also refused: " + refusal_text(planned.refusals[i]));
     return out;
   }
   out.memory = memory_of(planned.program, job.cluster.chip);
@@ -86,7 +90,8 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
   timing::TimingOptions timing_options;
   timing_options.input = job.input;
   timing_options.timeline = options.timeline;
-  const timing::StepTiming timing = timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, timing_options);
+  const timing::StepTiming timing =
+      timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, timing_options);
   if (timing.stall) {
     out.verdict = {false, run::to_string(*timing.stall), "a plan in which nobody waits in a circle", "", "/strategies"};
     return out;

@@ -4,9 +4,9 @@
 //   matrix = sum over its products of 2 b m' n' k' / (peak x efficiency), primes: rounded up to the matrix unit's tiles
 //   vector = elementwise operations / vector rate
 //   HBM    = bytes read and written from outside the kernel / (bandwidth x efficiency)
-// The three units work at the same time, so the slowest decides (roofline: S. Williams, A. Waterman, D. Patterson, CACM 52(4),
-// 2009). Ignored: what a kernel spills beyond on-chip memory, clock throttling, wave quantisation (the catalogue says per chip
-// why). It holds for kernels long against the floor.
+// The three units work at the same time, so the slowest decides (roofline: S. Williams, A. Waterman, D. Patterson, CACM
+// 52(4), 2009). Ignored: what a kernel spills beyond on-chip memory, clock throttling, wave quantisation (the catalogue
+// says per chip why). It holds for kernels long against the floor.
 #pragma once
 
 #include "sim/base/units.hpp"
@@ -27,7 +27,8 @@ struct KernelTime {
   Seconds total() const;
 };
 
-// Throws ScenarioError-free: a dtype that the chip cannot multiply is computed at the next wider peak it has (f64 as f32, bf16 as f32).
+// Throws ScenarioError-free: a dtype that the chip cannot multiply is computed at the next wider peak it has (f64 as
+// f32, bf16 as f32).
 KernelTime kernel_time(const plan::Kernel& kernel, const topologies::Chip& chip, const SpeedUp& speed_up = {});
 // The peak that a dtype multiplies at.
 FlopsPerSecond peak_of(const topologies::Chip& chip, ir::DType dtype);

@@ -66,7 +66,8 @@ void run(benchmark::State& state, session::JobSpec spec, const topologies::Clust
     const timing::StepTiming timing = timing::time_step(planned.program, machine.chip, machine.fabric, {});
     benchmark::DoNotOptimize(seconds += timing.period.seconds().value());
   }
-  state.counters["configs/s"] = benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["configs/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
 void plan_only(benchmark::State& state, session::JobSpec spec, const topologies::Cluster& machine) {
@@ -74,17 +75,27 @@ void plan_only(benchmark::State& state, session::JobSpec spec, const topologies:
   for (auto _ : state) benchmark::DoNotOptimize(session::make_plan(spec, machine.fabric));
 }
 
-void BM_llama2_70b_256_chips(benchmark::State& state) { run(state, llama2_70b(32), cluster("tpu-v5p", {4, 8, 8}, 1, 0)); }
+void BM_llama2_70b_256_chips(benchmark::State& state) {
+  run(state, llama2_70b(32), cluster("tpu-v5p", {4, 8, 8}, 1, 0));
+}
 BENCHMARK(BM_llama2_70b_256_chips)->Unit(benchmark::kMillisecond);
-void BM_llama2_70b_256_chips_plan_alone(benchmark::State& state) { plan_only(state, llama2_70b(32), cluster("tpu-v5p", {4, 8, 8}, 1, 0)); }
+void BM_llama2_70b_256_chips_plan_alone(benchmark::State& state) {
+  plan_only(state, llama2_70b(32), cluster("tpu-v5p", {4, 8, 8}, 1, 0));
+}
 BENCHMARK(BM_llama2_70b_256_chips_plan_alone)->Unit(benchmark::kMillisecond);
-void BM_gpt3_175b_64_microbatches(benchmark::State& state) { run(state, gpt3(64), cluster("a100-80gb", {}, 1, 32)); }
+void BM_gpt3_175b_64_microbatches(benchmark::State& state) {
+  run(state, gpt3(64), cluster("a100-80gb", {}, 1, 32));
+}
 BENCHMARK(BM_gpt3_175b_64_microbatches)->Unit(benchmark::kMillisecond);
-void BM_gpt3_175b_plan_alone(benchmark::State& state) { plan_only(state, gpt3(64), cluster("a100-80gb", {}, 1, 32)); }
+void BM_gpt3_175b_plan_alone(benchmark::State& state) {
+  plan_only(state, gpt3(64), cluster("a100-80gb", {}, 1, 32));
+}
 BENCHMARK(BM_gpt3_175b_plan_alone)->Unit(benchmark::kMillisecond);
 
 // 10^6 microbatches take no longer than 10^3.
-void BM_gpt3_175b_microbatches(benchmark::State& state) { run(state, gpt3(state.range(0)), cluster("a100-80gb", {}, 1, 32)); }
+void BM_gpt3_175b_microbatches(benchmark::State& state) {
+  run(state, gpt3(state.range(0)), cluster("a100-80gb", {}, 1, 32));
+}
 BENCHMARK(BM_gpt3_175b_microbatches)->Arg(1000)->Arg(1000000)->Unit(benchmark::kMillisecond);
 
 // The projection alone from 2,048 to 65,536 chips: cost follows what differs, not how many chips there are.
@@ -103,7 +114,9 @@ void BM_llama2_7b_chips(benchmark::State& state) {
   spec.mesh = {{"data", slices}, {"fsdp", inside}};
   spec.global_batch = state.range(0);
   spec.remat = ir::Remat::full;
-  const topologies::Shape shape = inside == 64 ? topologies::Shape{4, 4, 4} : inside == 512 ? topologies::Shape{8, 8, 8} : topologies::Shape{16, 16, 16};
+  const topologies::Shape shape = inside == 64    ? topologies::Shape{4, 4, 4}
+                                  : inside == 512 ? topologies::Shape{8, 8, 8}
+                                                  : topologies::Shape{16, 16, 16};
   run(state, spec, cluster("tpu-v4", shape, slices, 0));
 }
 BENCHMARK(BM_llama2_7b_chips)->Arg(64)->Arg(512)->Arg(4096)->Arg(65536)->Unit(benchmark::kMillisecond);

@@ -11,7 +11,21 @@ namespace tpusim::tests {
 
 namespace {
 
-enum Option { mesh, zero, sequence_parallel, remat, schedule, accumulation, tied, clip, heads, attention, style, prefetch, overlap };
+enum Option {
+  mesh,
+  zero,
+  sequence_parallel,
+  remat,
+  schedule,
+  accumulation,
+  tied,
+  clip,
+  heads,
+  attention,
+  style,
+  prefetch,
+  overlap
+};
 
 bool possible(const Case& c) {
   // Full coverage wants every pair; nothing here excludes another choice.
@@ -33,16 +47,22 @@ const std::vector<std::array<std::int64_t, 4>>& meshes() {
   return all;
 }
 
-std::array<int, Case::kOptions> option_sizes() { return {static_cast<int>(meshes().size()), 3, 2, 3, 2, 3, 2, 2, 3, 2, 3, 2, 2}; }
+std::array<int, Case::kOptions> option_sizes() {
+  return {static_cast<int>(meshes().size()), 3, 2, 3, 2, 3, 2, 2, 3, 2, 3, 2, 2};
+}
 
 std::string to_string(const Case& c) {
   const auto& m = meshes()[static_cast<std::size_t>(c.choice[mesh])];
   static const char* const kRemat[] = {"none", "selective", "full"};
   static const char* const kHeads[] = {"multi-head", "grouped", "multi-query"};
   static const char* const kStyle[] = {"llama", "gpt2", "palm"};
-  return fmt::format("pipeline {} data {} fsdp {} tensor {}, zero {}, sequence_parallel {}, remat {}, {}, {} microbatches, tied {}, clip {}, {} heads, {}, {} style, prefetch {}, overlap {}", m[0],
-                     m[1], m[2], m[3], c.choice[zero] + 1, c.choice[sequence_parallel], kRemat[c.choice[remat]], c.choice[schedule] == 0 ? "gpipe" : "1f1b", to_spec(c).global_batch / m[1] / m[2],
-                     c.choice[tied], c.choice[clip], kHeads[c.choice[heads]], c.choice[attention] == 0 ? "flash" : "unfused", kStyle[c.choice[style]], c.choice[prefetch], c.choice[overlap]);
+  return fmt::format(
+      "pipeline {} data {} fsdp {} tensor {}, zero {}, sequence_parallel {}, remat {}, {}, {} microbatches, tied {}, "
+      "clip {}, {} heads, {}, {} style, prefetch {}, overlap {}",
+      m[0], m[1], m[2], m[3], c.choice[zero] + 1, c.choice[sequence_parallel], kRemat[c.choice[remat]],
+      c.choice[schedule] == 0 ? "gpipe" : "1f1b", to_spec(c).global_batch / m[1] / m[2], c.choice[tied], c.choice[clip],
+      kHeads[c.choice[heads]], c.choice[attention] == 0 ? "flash" : "unfused", kStyle[c.choice[style]],
+      c.choice[prefetch], c.choice[overlap]);
 }
 
 session::JobSpec to_spec(const Case& c) {
@@ -51,7 +71,8 @@ session::JobSpec to_spec(const Case& c) {
   spec.mesh = {{"pipeline", m[0]}, {"data", m[1]}, {"fsdp", m[2]}, {"tensor", m[3]}};
   spec.strategies.zero_stage = c.choice[zero] + 1;
   spec.strategies.sequence_parallel = c.choice[sequence_parallel] == 1;
-  spec.strategies.schedule = c.choice[schedule] == 0 ? strategies::PipelineSchedule::gpipe : strategies::PipelineSchedule::one_f_one_b;
+  spec.strategies.schedule =
+      c.choice[schedule] == 0 ? strategies::PipelineSchedule::gpipe : strategies::PipelineSchedule::one_f_one_b;
   spec.remat = static_cast<ir::Remat>(c.choice[remat]);
   spec.attention = c.choice[attention] == 0 ? ir::AttentionKind::flash : ir::AttentionKind::unfused;
   spec.prefetch = c.choice[prefetch];
@@ -100,9 +121,12 @@ fabric::Fabric fabric_for(const session::JobSpec& spec, std::uint64_t seed) {
   for (const strategies::RequestedAxis& axis : spec.mesh) {
     if (axis.size == 1) continue;
     const auto link = static_cast<fabric::Link>(random.below(3));
-    fabric.axes.push_back({axis.name, axis.size, fabric::Level::chip, link, Seconds(1e-6 * (1 + static_cast<double>(random.below(3)))), BytesPerSecond(1e9 * (1 + static_cast<double>(random.below(4))))});
+    fabric.axes.push_back({axis.name, axis.size, fabric::Level::chip, link,
+                           Seconds(1e-6 * (1 + static_cast<double>(random.below(3)))),
+                           BytesPerSecond(1e9 * (1 + static_cast<double>(random.below(4))))});
   }
-  if (fabric.axes.empty()) fabric.axes.push_back({"x", 1, fabric::Level::chip, fabric::Link::line, Seconds(1e-6), BytesPerSecond(1e9)});
+  if (fabric.axes.empty())
+    fabric.axes.push_back({"x", 1, fabric::Level::chip, fabric::Link::line, Seconds(1e-6), BytesPerSecond(1e9)});
   return fabric;
 }
 
@@ -117,7 +141,8 @@ std::vector<Case> pairwise_cover(std::uint64_t seed, std::size_t least) {
   const auto draw = [&] {
     Case c;
     do
-      for (std::size_t i = 0; i < Case::kOptions; ++i) c.choice[i] = static_cast<int>(random.below(static_cast<std::uint64_t>(sizes[i])));
+      for (std::size_t i = 0; i < Case::kOptions; ++i)
+        c.choice[i] = static_cast<int>(random.below(static_cast<std::uint64_t>(sizes[i])));
     while (!possible(c));
     return c;
   };
@@ -125,7 +150,10 @@ std::vector<Case> pairwise_cover(std::uint64_t seed, std::size_t least) {
     std::vector<std::array<int, 4>> out;
     for (int a = 0; a < static_cast<int>(Case::kOptions); ++a)
       for (int b = a + 1; b < static_cast<int>(Case::kOptions); ++b)
-        if (const std::array<int, 4> pair = {a, c.choice[static_cast<std::size_t>(a)], b, c.choice[static_cast<std::size_t>(b)]}; open.count(pair) > 0) out.push_back(pair);
+        if (const std::array<int, 4> pair = {a, c.choice[static_cast<std::size_t>(a)], b,
+                                             c.choice[static_cast<std::size_t>(b)]};
+            open.count(pair) > 0)
+          out.push_back(pair);
     return out;
   };
   std::vector<Case> out;

@@ -1,9 +1,10 @@
 // A sharded run equals the one-device run, and what is executed equals what is charged.
 //
-// Cases: a pairwise cover of meshes x ZeRO stage x sequence parallelism x remat x schedule x accumulation x tied embeddings x clipping x
-// kinds of heads x attention x model style x prefetch x overlap. Each: losses and all parameters after 3 AdamW steps within 1e-12 of one
-// device in f64 (per tensor: largest difference <= 1e-12 x max(1, largest magnitude)), under two shuffles and in the timing's order; bytes
-// per collective kind, executed FLOPs and peak live bytes counted = charged under each.
+// Cases: a pairwise cover of meshes x ZeRO stage x sequence parallelism x remat x schedule x accumulation x tied
+// embeddings x clipping x kinds of heads x attention x model style x prefetch x overlap. Each: losses and all
+// parameters after 3 AdamW steps within 1e-12 of one device in f64 (per tensor: largest difference <= 1e-12 x max(1,
+// largest magnitude)), under two shuffles and in the timing's order; bytes per collective kind, executed FLOPs and peak
+// live bytes counted = charged under each.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -47,14 +48,23 @@ void prove_quarter(std::size_t quarter) {
 
 }  // namespace
 
-TEST_CASE("sharded runs equal one device and their tallies what is charged, first quarter of the cover") { prove_quarter(0); }
-TEST_CASE("sharded runs equal one device and their tallies what is charged, second quarter of the cover") { prove_quarter(1); }
-TEST_CASE("sharded runs equal one device and their tallies what is charged, third quarter of the cover") { prove_quarter(2); }
-TEST_CASE("sharded runs equal one device and their tallies what is charged, last quarter of the cover") { prove_quarter(3); }
+TEST_CASE("sharded runs equal one device and their tallies what is charged, first quarter of the cover") {
+  prove_quarter(0);
+}
+TEST_CASE("sharded runs equal one device and their tallies what is charged, second quarter of the cover") {
+  prove_quarter(1);
+}
+TEST_CASE("sharded runs equal one device and their tallies what is charged, third quarter of the cover") {
+  prove_quarter(2);
+}
+TEST_CASE("sharded runs equal one device and their tallies what is charged, last quarter of the cover") {
+  prove_quarter(3);
+}
 
 TEST_CASE("with sgd, integer data and steps that are powers of two, every mesh gives one device's parameters exactly") {
-  // Parameters, features and labels are small integers, the loss is a sum of squares over a power of two and the learning rate a power of
-  // two: every intermediate is a multiple of a fixed power of two far inside 53 bits, so no order of summation can change a bit.
+  // Parameters, features and labels are small integers, the loss is a sum of squares over a power of two and the
+  // learning rate a power of two: every intermediate is a multiple of a fixed power of two far inside 53 bits, so no
+  // order of summation can change a bit.
   for (std::size_t i = 0; i < meshes().size(); ++i) {
     const auto& m = meshes()[i];
     session::JobSpec spec;

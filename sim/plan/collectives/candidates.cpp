@@ -1,8 +1,11 @@
 // Which plans there are for a collective on a grid, and what the alpha-beta model says of each.
 //
-//   in order       the axes one after the other: a reduce-scatter along the first shrinks what the next has to carry, so slow
-//                  axes come last in a reduce-scatter and first in an all-gather (two-level plans over hosts and slices are this)
-//   rotated parts  k axes: the data in k parts, part j beginning at axis j, so that all axes work at once (the multi-axis "bucket"
+//   in order       the axes one after the other: a reduce-scatter along the first shrinks what the next has to carry,
+//   so slow
+//                  axes come last in a reduce-scatter and first in an all-gather (two-level plans over hosts and slices
+//                  are this)
+//   rotated parts  k axes: the data in k parts, part j beginning at axis j, so that all axes work at once (the
+//   multi-axis "bucket"
 //                  algorithm; its time is k floor(X/2) a + V(1-1/n)/(2kW) for k wrapped axes of size X)
 // The estimate of a phase is that of its slowest work, since the phases are in lockstep.
 #include <fmt/format.h>
@@ -21,9 +24,12 @@ using Order = std::vector<std::int32_t>;
 
 std::vector<LineAlgorithm> algorithms_for(fabric::Link link) {
   switch (link) {
-    case fabric::Link::ring: return {LineAlgorithm::bidirectional_ring, LineAlgorithm::ring};
-    case fabric::Link::line: return {LineAlgorithm::line};
-    case fabric::Link::switched: return {LineAlgorithm::ring};
+    case fabric::Link::ring:
+      return {LineAlgorithm::bidirectional_ring, LineAlgorithm::ring};
+    case fabric::Link::line:
+      return {LineAlgorithm::line};
+    case fabric::Link::switched:
+      return {LineAlgorithm::ring};
   }
   return {};
 }
@@ -71,8 +77,10 @@ struct LineShape {
 };
 LineShape line_shape(LineAlgorithm algorithm, std::int64_t n) {
   switch (algorithm) {
-    case LineAlgorithm::ring: return {n - 1, 0, n * (n - 1), 0, 0};
-    case LineAlgorithm::line: return {n - 1, 0, n * (n - 1), 0, 0};
+    case LineAlgorithm::ring:
+      return {n - 1, 0, n * (n - 1), 0, 0};
+    case LineAlgorithm::line:
+      return {n - 1, 0, n * (n - 1), 0, 0};
     case LineAlgorithm::bidirectional_ring: {
       const bool even = n % 2 == 0;
       const std::int64_t whole = even ? n / 2 - 1 : n / 2;
@@ -122,8 +130,9 @@ Candidate finish(CollectivePlan plan, std::string algorithm) {
     candidate.alpha_term += worst_alpha;
     candidate.beta_term += worst_beta;
   }
-  candidate.formula = fmt::format("{:.3g} us latency + {} bytes a member / links = {:.4g} us", candidate.alpha_term.value() * 1e6,
-                                  static_cast<std::int64_t>(plan.bytes_per_member()), candidate.beta_term.value() * 1e6);
+  candidate.formula =
+      fmt::format("{:.3g} us latency + {} bytes a member / links = {:.4g} us", candidate.alpha_term.value() * 1e6,
+                  static_cast<std::int64_t>(plan.bytes_per_member()), candidate.beta_term.value() * 1e6);
   candidate.plan = std::move(plan);
   return candidate;
 }

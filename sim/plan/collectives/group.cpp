@@ -4,7 +4,8 @@
 
 namespace tpusim::plan {
 
-std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placement& placement, const fabric::Fabric& fabric) {
+std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placement& placement,
+                                  const fabric::Fabric& fabric) {
   std::vector<GroupAxis> out;
   for (std::uint8_t mesh_axis : axes) {
     for (const spmd::AxisPart& part : placement.parts[mesh_axis]) {
@@ -33,8 +34,8 @@ std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placemen
   return out;
 }
 
-std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t phase, std::size_t work, std::int32_t member,
-                                      std::int32_t chunk) {
+std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t phase, std::size_t work,
+                                      std::int32_t member, std::int32_t chunk) {
   const Phase::Work& w = plan.phases[phase].works[work];
   const int k = static_cast<int>(plan.axes.size());
   InlineVector<std::int32_t, 8> coordinate;

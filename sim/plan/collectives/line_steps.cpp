@@ -2,7 +2,8 @@
 //
 // Members 0..n-1 stand on a line or a ring; chunk c starts at member c and must reach all others.
 //   ring                every member passes on, to its successor, the chunk it got last: n-1 steps
-//   bidirectional ring  both ways at once, each chunk the shortest way round: floor(n/2) steps; when n is even the opposite chunk
+//   bidirectional ring  both ways at once, each chunk the shortest way round: floor(n/2) steps; when n is even the
+//   opposite chunk
 //                       is reached both ways in the last step, half of it by each
 //   line                as the bidirectional ring, but nothing crosses the ends: n-1 steps
 #include "sim/base/check.hpp"
@@ -22,7 +23,9 @@ LineStep ring_step(std::int32_t n, std::int32_t s, bool backwards, std::uint8_t 
   return step;
 }
 
-void append(LineStep& to, const LineStep& from) { to.insert(to.end(), from.begin(), from.end()); }
+void append(LineStep& to, const LineStep& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 }  // namespace
 
@@ -57,18 +60,24 @@ std::vector<LineStep> line_steps(LineAlgorithm algorithm, std::int64_t members) 
 
 std::string_view name_of(LineAlgorithm algorithm) {
   switch (algorithm) {
-    case LineAlgorithm::ring: return "ring";
-    case LineAlgorithm::bidirectional_ring: return "bidirectional ring";
-    case LineAlgorithm::line: return "line";
+    case LineAlgorithm::ring:
+      return "ring";
+    case LineAlgorithm::bidirectional_ring:
+      return "bidirectional ring";
+    case LineAlgorithm::line:
+      return "line";
   }
   return "";
 }
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::all_gather: return "all-gather";
-    case CollectiveKind::reduce_scatter: return "reduce-scatter";
-    case CollectiveKind::all_reduce: return "all-reduce";
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::all_reduce:
+      return "all-reduce";
   }
   return "";
 }

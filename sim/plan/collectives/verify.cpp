@@ -21,7 +21,9 @@ struct Held {
   std::size_t members, parts;
   std::size_t at(std::int64_t member, std::int64_t slot, std::int64_t part, int half) const {
     return ((static_cast<std::size_t>(member) * members + static_cast<std::size_t>(slot)) * parts +
-            static_cast<std::size_t>(part)) * 2 + static_cast<std::size_t>(half);
+            static_cast<std::size_t>(part)) *
+               2 +
+           static_cast<std::size_t>(half);
   }
 };
 
@@ -47,7 +49,8 @@ std::string apply(const std::vector<Arrival>& arrivals, std::size_t phase, Held&
     Set& target = held.sets[a.target];
     for (std::size_t i = 0; i < a.contributions.size(); ++i) {
       if (a.contributions[i] && target[i])
-        return fmt::format("plan.c2: contribution {} to slot {} reaches member {} twice in phase {}", i, a.slot, a.to, phase);
+        return fmt::format("plan.c2: contribution {} to slot {} reaches member {} twice in phase {}", i, a.slot, a.to,
+                           phase);
       if (a.contributions[i]) target[i] = true;
     }
   }
@@ -69,19 +72,23 @@ std::string play(const CollectivePlan& plan, LineSteps steps_of, Held& held, std
         for (const LineStep& step : steps) {
           std::vector<Arrival> arrivals;  // all sources of a step are read before any target is written
           for (const Move& move : step) {
-            const std::int32_t from = on_line(plan, member, work.axis, move.from), to = on_line(plan, member, work.axis, move.to);
+            const std::int32_t from = on_line(plan, member, work.axis, move.from),
+                               to = on_line(plan, member, work.axis, move.to);
             for (std::int32_t slot : chunk_slots(plan, p, w, member, move.chunk))
               for (int half = 0; half < 2; ++half) {
                 if (move.half != 0 && move.half != half + 1) continue;
-                bytes += half_elements(plan.part_elements[static_cast<std::size_t>(work.part)], static_cast<std::uint8_t>(half + 1)) *
+                bytes += half_elements(plan.part_elements[static_cast<std::size_t>(work.part)],
+                                       static_cast<std::uint8_t>(half + 1)) *
                          plan.element_bytes;
-                arrivals.push_back({from, to, slot, held.at(to, slot, work.part, half), held.sets[held.at(from, slot, work.part, half)]});
+                arrivals.push_back({from, to, slot, held.at(to, slot, work.part, half),
+                                    held.sets[held.at(from, slot, work.part, half)]});
               }
           }
           if (std::string broken = apply(arrivals, p, held); !broken.empty()) return broken;
         }
       }
-      // After a reduce-scatter along an axis a member keeps only its own chunk; after the gather it copies finished sums.
+      // After a reduce-scatter along an axis a member keeps only its own chunk; after the gather it copies finished
+      // sums.
       if (work.reduce)
         for (std::int32_t member = 0; member < plan.members; ++member)
           for (std::int32_t c = 0; c < plan.axes[static_cast<std::size_t>(work.axis)].size; ++c) {
@@ -111,7 +118,8 @@ std::string verify(const CollectivePlan& plan, LineSteps steps_of) {
       for (std::size_t part = 0; part < held.parts; ++part)
         for (int half = 0; half < 2; ++half)
           if (!gather || m == slot)
-            held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot), static_cast<std::int64_t>(part), half)][m] = true;
+            held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot),
+                              static_cast<std::int64_t>(part), half)][m] = true;
   std::int64_t bytes = 0;
   if (std::string broken = play(plan, steps_of, held, bytes); !broken.empty()) return broken;
   for (std::size_t m = 0; m < held.members; ++m)
@@ -119,14 +127,16 @@ std::string verify(const CollectivePlan& plan, LineSteps steps_of) {
       for (std::size_t part = 0; part < held.parts; ++part)
         for (int half = 0; half < 2; ++half) {
           if (plan.part_elements[part] == 0) continue;
-          const Set& set = held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot), static_cast<std::int64_t>(part), half)];
+          const Set& set = held.sets[held.at(static_cast<std::int64_t>(m), static_cast<std::int64_t>(slot),
+                                             static_cast<std::int64_t>(part), half)];
           const auto count = std::count(set.begin(), set.end(), true);
           const bool wants = plan.kind != CollectiveKind::reduce_scatter || m == slot;
           const std::int64_t due = gather ? 1 : plan.members;
           if (wants && (count != due || (gather && !set[slot])))
             return fmt::format("plan.c3: member {} ends with {} of {} contributions to slot {}", m, count, due, slot);
         }
-  if (bytes != plan.total_bytes) return fmt::format("plan.c4: {} bytes are moved, {} are charged", bytes, plan.total_bytes);
+  if (bytes != plan.total_bytes)
+    return fmt::format("plan.c4: {} bytes are moved, {} are charged", bytes, plan.total_bytes);
   return "";
 }
 

@@ -55,7 +55,7 @@ double op_error(const ir::Program& block, const ir::Op& op, const numeric::Refer
     alone.parameters.push_back(parameter);
   }
   if (alone.parameters.empty()) return 0;
-  const ir::ValueId result = builder.add(op.kind, operands, block.value(op.results[0]).type.dtype, {"result"})[0];
+  const ir::ValueId result = builder.add(op.kind, operands, block.value(op.results[0]).type.dtype, {"result"}, block.value(op.results[0]).type.shape)[0];
   const ir::ValueId weights = builder.input(alone.value(result).type, "weights");
   const ir::ValueId weighted = builder.map(ir::Elementwise::mul, result, weights, {"weighted"});
   ir::DimNames all;

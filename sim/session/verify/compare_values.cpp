@@ -35,10 +35,14 @@ std::string_view phase_name(ir::Phase phase) {
   return "";
 }
 
-std::string describe(const spmd::Partitioned& part, const spmd::Mesh& mesh, std::size_t op_index, std::int64_t site, std::int64_t microbatch) {
+}  // namespace
+
+std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, std::size_t op_index, std::int64_t site, std::int64_t microbatch) {
   const ir::Op& op = part.local.ops[op_index];
   const ir::Value& value = part.local.value(op.results[0]);
-  std::string text = fmt::format("site {} ({}), microbatch {}, {}: {} \"{}\"", site, part.local.name, microbatch, phase_name(op.phase), ir::op_name(op.kind), value.label);
+  std::string text = fmt::format("site {} ({}), ", site, part.local.name);
+  if (microbatch >= 0) text += fmt::format("microbatch {}, ", microbatch);
+  text += fmt::format("{}: {} \"{}\"", phase_name(op.phase), ir::op_name(op.kind), value.label);
   const ir::MeshAxes* axes = nullptr;
   if (const auto* g = std::get_if<ir::AllGather>(&op.kind)) axes = &g->axes;
   if (const auto* s = std::get_if<ir::ReduceScatter>(&op.kind)) axes = &s->axes;
@@ -47,8 +51,6 @@ std::string describe(const spmd::Partitioned& part, const spmd::Mesh& mesh, std:
   if (op_index < part.reason.size() && !part.reason[op_index].empty()) text += fmt::format(" [{}]", part.reason[op_index]);
   return text;
 }
-
-}  // namespace
 
 std::vector<double> valid_entries(const numeric::Tensor& tensor) {
   std::vector<double> out;
@@ -97,7 +99,7 @@ Finding compare_values(const Planned& planned, const Observed& observed, const n
       const double error = std::max(relative_difference(valid_entries(whole.value), valid_entries(run.value(global))), whole.replica_difference);
       ++out.compared;
       out.error = std::max(out.error, error);
-      if (!(error <= tolerance) && out.culprit.empty()) out.culprit = describe(part, program.mesh, op_index, site, microbatch);
+      if (!(error <= tolerance) && out.culprit.empty()) out.culprit = describe_op(part, program.mesh, op_index, site, microbatch);
     }
   };
   const auto sites = static_cast<std::int32_t>(program.sites.size());

@@ -62,8 +62,12 @@ std::vector<double> valid_entries(const numeric::Tensor& tensor);
 // Largest difference over max(1, largest magnitude); infinite when the numbers of entries differ.
 double relative_difference(const std::vector<double>& a, const std::vector<double>& b);
 
+// "site 1 (layer), microbatch 0, forward: all_gather "wq" over fsdp [rule 3: gathered for use]"; microbatch -1: none.
+std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, std::size_t op_index, std::int64_t site, std::int64_t microbatch);
 // (a) In program order; the culprit is the instruction, its op, rule or collective.
 Finding compare_values(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference, double tolerance);
+// (a) of what follows the microbatches: each reduced gradient, new parameter and clipping scale of the first step. `reference` has made one step.
+Finding compare_updates(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference, double tolerance);
 // (b) The reference's gradient along a seeded direction; the culprit an op whose own derivative fails.
 Finding check_gradient(const Planned& planned, const JobSpec& spec, const numeric::InitialSettings& settings, double tolerance, ir::Vjp vjp);
 // (e) Every algorithm of the full plan on at most 4 members of each axis.

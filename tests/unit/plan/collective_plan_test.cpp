@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "sim/plan/collective_plan.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace tpusim;
 using namespace tpusim::plan;
@@ -18,11 +18,14 @@ GroupAxis axis(int physical, std::int64_t size, fabric::Link link, double alpha 
   return a;
 }
 
-const CollectiveKind kKinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce};
+const CollectiveKind kKinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                 CollectiveKind::all_reduce};
 
 }  // namespace
 
-TEST_CASE("every candidate on one axis of 2 to 17 members ends where the definition says and moves the bytes that it is charged") {
+TEST_CASE(
+    "every candidate on one axis of 2 to 17 members ends where the definition says and moves the bytes that it is "
+    "charged") {
   for (fabric::Link link : {fabric::Link::ring, fabric::Link::line, fabric::Link::switched})
     for (std::int64_t n = 2; n <= 17; ++n)
       for (CollectiveKind kind : kKinds)
@@ -47,16 +50,20 @@ TEST_CASE("every candidate on grids of two and three axes ends where the definit
           }
 }
 
-TEST_CASE("a ring all-gather costs (n-1)(a + V/(nW)), a bidirectional one floor(n/2) a + V(n-1)/(2nW), a line (n-1)(a + V/(nW))") {
+TEST_CASE(
+    "a ring all-gather costs (n-1)(a + V/(nW)), a bidirectional one floor(n/2) a + V(n-1)/(2nW), a line (n-1)(a + "
+    "V/(nW))") {
   const double a = 1e-6, w = 45e9;
   for (std::int64_t n : {2, 3, 4, 5, 8, 16}) {
     const std::int64_t elements = n * 1000;  // even shards, so halves are exact
     const double v = static_cast<double>(elements) * 2;
     for (fabric::Link link : {fabric::Link::ring, fabric::Link::line, fabric::Link::switched})
-      for (const Candidate& c : candidates(CollectiveKind::all_gather, ir::Reduction::sum, elements, 2, {axis(0, n, link, a, w)})) {
+      for (const Candidate& c :
+           candidates(CollectiveKind::all_gather, ir::Reduction::sum, elements, 2, {axis(0, n, link, a, w)})) {
         const double dn = static_cast<double>(n);
         const bool two_way = c.plan.phases[0].works[0].algorithm == LineAlgorithm::bidirectional_ring;
-        const double expected = two_way ? static_cast<double>(n / 2) * a + v * (dn - 1) / (2 * dn * w) : (dn - 1) * (a + v / (dn * w));
+        const double expected =
+            two_way ? static_cast<double>(n / 2) * a + v * (dn - 1) / (2 * dn * w) : (dn - 1) * (a + v / (dn * w));
         CHECK((c.alpha_term + c.beta_term).value() == doctest::Approx(expected).epsilon(1e-12));
       }
   }
@@ -78,7 +85,8 @@ TEST_CASE("an all-gather over k wrapped axes of size X is estimated at k floor(X
 }
 
 TEST_CASE("a plan with a move left out, doubled or misdirected is caught by its rule") {
-  CollectivePlan plan = choose(CollectiveKind::all_gather, ir::Reduction::sum, 32, 4, {axis(0, 4, fabric::Link::ring), axis(1, 2, fabric::Link::line)});
+  CollectivePlan plan = choose(CollectiveKind::all_gather, ir::Reduction::sum, 32, 4,
+                               {axis(0, 4, fabric::Link::ring), axis(1, 2, fabric::Link::line)});
   REQUIRE(verify(plan) == "");
   CollectivePlan missing = plan;
   missing.phases.pop_back();
@@ -94,7 +102,9 @@ TEST_CASE("a plan with a move left out, doubled or misdirected is caught by its 
   CHECK(verify(miscounted).substr(0, 7) == "plan.c4");
 }
 
-TEST_CASE("two mesh axes that divide one physical axis join up to the whole ring, and each alone is a line or a shared ring") {
+TEST_CASE(
+    "two mesh axes that divide one physical axis join up to the whole ring, and each alone is a line or a shared "
+    "ring") {
   fabric::Fabric fabric;
   fabric.axes.push_back({"x", 16, fabric::Level::chip, fabric::Link::ring, Seconds(1e-6), BytesPerSecond(45e9)});
   spmd::Placement placement;
