@@ -23,6 +23,7 @@ struct PipelineShape {
   bool await = false;                       // the compute stream waits for each gradient reduction
   bool tied = false;                        // first and last site share a gradient (two stages or more)
   bool two_links = false;                   // gathers and gradients use different links
+  bool early_gradient = false;              // the gradient is made some kernels before the call ends
   GradientMode gradients = GradientMode::none;
   std::function<Seconds()> compute, transfer;  // durations, in the order of construction
 };
@@ -170,18 +171,21 @@ class PipelineProgram {
     if (receives) out.prefetch.push_back(Ins(InstrKind::receive, up_[static_cast<std::size_t>(k.stage)]).makes({ref(dx_)}));
     gather();
     out.main.push_back(kernel(b.b1).makes({ref(b.u)}).frees({ref(b.h), b.closes ? ref(x_) : ref(dx_)}));
-    out.main.push_back(kernel(b.b2).makes(b.opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx_, -1)}).frees(gathered));
-    if (sends) {
-      out.main.push_back(Ins(InstrKind::send, up_[static_cast<std::size_t>(k.stage) - 1]));
-      out.deferred.push_back(Ins(InstrKind::done, -1).frees({ref(dx_, -1)}));
-    }
-    if (b.tied_first >= 0) out.main.push_back(k.first ? kernel(b.tied_first).makes({ref(gt_)}) : kernel(b.tied_more));
-    Ins gradient = kernel(k.first ? b.first_gradient : b.more_gradient).frees({ref(b.u)});
+    Ins gradient = kernel(k.first ? b.first_gradient : b.more_gradient);
+    Ins input = kernel(b.b2).makes(b.opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx_, -1)}).frees(gathered);
+    (s_.early_gradient ? input : gradient).frees({ref(b.u)});  // by the one that comes later
     if (every)
       gradient.makes({ref(b.lg)});
     else if (k.first)
       gradient.makes({ref(b.g)});
-    out.main.push_back(gradient);
+    if (b.tied_first >= 0) out.main.push_back(k.first ? kernel(b.tied_first).makes({ref(gt_)}) : kernel(b.tied_more));
+    if (s_.early_gradient) out.main.push_back(gradient);
+    out.main.push_back(input);
+    if (sends) {
+      out.main.push_back(Ins(InstrKind::send, up_[static_cast<std::size_t>(k.stage) - 1]));
+      out.deferred.push_back(Ins(InstrKind::done, -1).frees({ref(dx_, -1)}));
+    }
+    if (!s_.early_gradient) out.main.push_back(gradient);
     if (every) {
       out.deferred.push_back(Ins(InstrKind::collective, b.reduce).makes({ref(b.lr)}));
       Ins add = kernel(k.first ? b.add_first : b.add).frees({ref(b.lr), ref(b.lg)});

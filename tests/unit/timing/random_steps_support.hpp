@@ -27,6 +27,7 @@ inline PipelineShape random_shape(Random& random, std::int64_t most_devices) {
   s.tied = random.below(3) == 0;
   s.two_links = random.below(2) == 0;
   s.gradients = static_cast<GradientMode>(random.below(4));
+  s.early_gradient = random.below(2) == 0;
   return s;
 }
 inline plan::StepProgram random_step(Random& random, std::int64_t most_devices) {
@@ -43,6 +44,12 @@ inline fabric::Fabric fabric_of(const plan::StepProgram& program) {
   return fabric;
 }
 
+// The same reader with tokens that the interpreter takes for opaque: it keeps every instance, forgets nothing and repeats nothing.
+struct OpaqueBackend : TimingBackend {
+  using TimingBackend::TimingBackend;
+  static constexpr bool kOrdered = false;
+};
+
 // Everything that a run leaves behind, by class, after each step.
 struct Trace {
   std::vector<std::vector<std::int64_t>> ends;
@@ -50,10 +57,11 @@ struct Trace {
   std::vector<std::vector<std::vector<std::int64_t>>> calls;
   run::CallCounts counts;
 };
-inline Trace trace(const plan::StepProgram& program, run::Folding folding, bool repetition, std::int64_t steps) {
+template <class B = TimingBackend>
+Trace trace(const plan::StepProgram& program, run::Folding folding, bool repetition, std::int64_t steps) {
   const Durations table = durations(program, topologies::Chip{}, fabric_of(program));
-  TimingBackend backend(table, static_cast<std::size_t>(folding == run::Folding::per_device ? program.mesh.devices() : program.stages), {});
-  run::Interpreter<TimingBackend> interpreter(program, folding, backend);
+  B backend(table, static_cast<std::size_t>(folding == run::Folding::per_device ? program.mesh.devices() : program.stages), {});
+  run::Interpreter<B> interpreter(program, folding, backend);
   interpreter.set_repetition(repetition);
   Trace out;
   for (std::int64_t step = 1; step <= steps; ++step) {
