@@ -141,6 +141,11 @@ void read_strategies(const Json* value, const std::vector<MeshAxis>& mesh, Conte
   read_axis("fsdp", [&](ObjectReader& r) {
     r.read("zero_stage", out.fsdp.zero_stage, {1, 3});
     r.read("prefetch", out.fsdp.prefetch, {0, kMaxBlockPrefetch});
+    if (out.fsdp.prefetch > 1) {
+      context.sink.error(Code::not_in_version, r.at("prefetch"),
+                         "gathers that run more than one block ahead are not in this version", "1", {"0", "1"});
+      out.fsdp.prefetch = 1;
+    }
   });
   read_axis("tensor", [&](ObjectReader& r) { r.read("sequence_parallel", out.tensor.sequence_parallel); });
   read_axis("pipeline", [&](ObjectReader& r) {

@@ -140,7 +140,7 @@ struct DataStrategy {
 };
 struct FsdpStrategy {
   int zero_stage = 3;  // 1 optimizer state split, 2 gradients too, 3 parameters too
-  int prefetch = 1;    // parameters are gathered this many blocks ahead; 0 = when needed
+  int prefetch = 1;    // parameters are gathered this many blocks ahead, 0 (when needed) or 1
   bool operator==(const FsdpStrategy&) const = default;
 };
 struct TensorStrategy {

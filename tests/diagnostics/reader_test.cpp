@@ -267,6 +267,8 @@ std::vector<Row> mesh_rows() {
        Code::too_large, ""},
       {"ZeRO stage 0", extra(R"("strategies": {"fsdp": {"zero_stage": 0}})"), "/strategies/fsdp/zero_stage",
        Code::bad_value, "1"},
+      {"prefetch of five blocks", extra(R"("strategies": {"fsdp": {"prefetch": 5}})"), "/strategies/fsdp/prefetch",
+       Code::not_in_version, "1"},
       {"sequence_parallel as a number", extra(R"("strategies": {"tensor": {"sequence_parallel": 1}})"),
        "/strategies/tensor/sequence_parallel", Code::wrong_type, ""},
   };

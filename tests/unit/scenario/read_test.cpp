@@ -28,7 +28,7 @@ const char* whole_text() {
                "optimizer": {"name": "adam", "beta1": 0.8, "beta2": 0.99, "epsilon": 1e-6},
                "learning_rate": 1e-4, "clip_norm": null, "remat": "selective", "attention": "unfused",
                "flops_convention": "causal"},
-  "strategies": {"fsdp": {"zero_stage": 2, "prefetch": 3}, "tensor": {"sequence_parallel": true},
+  "strategies": {"fsdp": {"zero_stage": 2, "prefetch": 0}, "tensor": {"sequence_parallel": true},
                  "pipeline": {"schedule": "gpipe", "virtual_stages": 1},
                  "data": {"overlap": false, "bucket_bytes": "5 MiB", "compression": "none"}},
   "sharding": {"parameters": {"mlp": ["tensor", "fsdp"]}, "gradients": {"embed": []}, "optimizer": {},
@@ -59,7 +59,7 @@ Scenario whole_expected() {
   t.optimizer.name = Optimizer::adam, t.optimizer.beta1 = 0.8, t.optimizer.beta2 = 0.99, t.optimizer.epsilon = 1e-6;
   t.learning_rate = 1e-4, t.clip_norm = 0;
   t.remat = Remat::selective, t.attention = Attention::unfused, t.flops_convention = FlopsConvention::causal;
-  s.strategies.fsdp = {2, 3};
+  s.strategies.fsdp = {2, 0};
   s.strategies.tensor = {true};
   s.strategies.pipeline = {Schedule::gpipe, 1};
   s.strategies.data = {false, 5 * 1024 * 1024, Compression::none};
