@@ -17,7 +17,8 @@ template <class Token>
 struct Entry {
   Ref<Token> write;
   Token readers{};
-  std::int32_t promised_readers = -1;  // transfers that read it and have not been settled yet: a list in ClassState::promises
+  std::int32_t promised_readers =
+      -1;  // transfers that read it and have not been settled yet: a list in ClassState::promises
 };
 
 // An instance that outlives the call.
@@ -31,14 +32,14 @@ struct Kept {
 template <class Token>
 struct ClassState {
   Cursor cursor;
-  std::int32_t tmpl = -1;                   // of the call being played; -1 between calls
+  std::int32_t tmpl = -1;  // of the call being played; -1 between calls
   std::size_t instr = 0;
-  std::vector<Entry<Token>> slots;          // of the call being played
+  std::vector<Entry<Token>> slots;  // of the call being played
   Ref<Token> compute;
-  Token barrier{};                          // what the compute stream was told to wait for, in addition to its own order
+  Token barrier{};  // what the compute stream was told to wait for, in addition to its own order
   std::vector<Ref<Token>> resources;
   Token memory{};
-  std::int32_t blocked = -1;                // the meeting that it waits for
+  std::int32_t blocked = -1;  // the meeting that it waits for
   bool round_over = false;
   std::vector<std::int64_t> stage_reduce_count;
 

@@ -8,10 +8,16 @@ namespace tpusim::run {
 
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-std::size_t at(std::int16_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
+std::size_t at(std::int16_t i) {
+  return static_cast<std::size_t>(i);
+}
 
-bool is_transfer(plan::InstrKind kind) { return kind != plan::InstrKind::kernel && kind != plan::InstrKind::done; }
+bool is_transfer(plan::InstrKind kind) {
+  return kind != plan::InstrKind::kernel && kind != plan::InstrKind::done;
+}
 
 // Calls `use(ref, writes)` for every operand of an instruction, reads first.
 template <class Use>
@@ -25,13 +31,18 @@ void for_operands(const plan::StepProgram& program, const plan::Instr& instr, Us
       for (const auto& value : program.collectives[at(instr.body)].reads) use(value.second, false);
       for (const auto& value : program.collectives[at(instr.body)].writes) use(value.second, true);
       break;
-    case plan::InstrKind::send: use(program.permutes[at(instr.body)].buffer, false); break;
-    case plan::InstrKind::receive: use(program.permutes[at(instr.body)].target, true); break;
+    case plan::InstrKind::send:
+      use(program.permutes[at(instr.body)].buffer, false);
+      break;
+    case plan::InstrKind::receive:
+      use(program.permutes[at(instr.body)].target, true);
+      break;
     case plan::InstrKind::stage_reduce:
       use(program.stage_reduces[at(instr.body)].buffer, false);
       use(program.stage_reduces[at(instr.body)].buffer, true);
       break;
-    case plan::InstrKind::done: break;
+    case plan::InstrKind::done:
+      break;
   }
 }
 
@@ -76,12 +87,18 @@ class Compiler {
 
 Compiler::Identity Compiler::identity(const plan::BufferRef& ref, std::int8_t owner) const {
   const std::int64_t site = owner == 0 ? 0 : owner < 0 ? relation_.previous_site : relation_.next_site;
-  const std::int64_t microbatch = owner == 0 ? 0 : owner < 0 ? relation_.previous_microbatch : relation_.next_microbatch;
+  const std::int64_t microbatch = owner == 0  ? 0
+                                  : owner < 0 ? relation_.previous_microbatch
+                                              : relation_.next_microbatch;
   switch (program_.buffers[at(ref.buffer.index)].scope) {
-    case plan::Scope::step: return {};
-    case plan::Scope::site: return {site + ref.site_delta, 0, 0};
-    case plan::Scope::microbatch: return {site + ref.site_delta, microbatch, 0};
-    case plan::Scope::call: return {0, 0, owner};
+    case plan::Scope::step:
+      return {};
+    case plan::Scope::site:
+      return {site + ref.site_delta, 0, 0};
+    case plan::Scope::microbatch:
+      return {site + ref.site_delta, microbatch, 0};
+    case plan::Scope::call:
+      return {0, 0, owner};
   }
   return {};
 }
@@ -161,18 +178,22 @@ void Compiler::finish() {
   }
 }
 
-// Finds for each bare transfer whether what it uses was written in its own call or, if it was deferred, in the call before.
+// Finds for each bare transfer whether what it uses was written in its own call or, if it was deferred, in the call
+// before.
 class ExactnessPass {
  public:
-  explicit ExactnessPass(const plan::StepProgram& program) : program_(program), latest_(program.buffers.size()), of_kind_(program.call_kinds.size()) {
+  explicit ExactnessPass(const plan::StepProgram& program)
+      : program_(program), latest_(program.buffers.size()), of_kind_(program.call_kinds.size()) {
     for (std::size_t t = program.templates.size(); t-- > 0;)
-      if (program.templates[t].kind_index >= 0) of_kind_[at(program.templates[t].kind_index)] = static_cast<std::int32_t>(t);
+      if (program.templates[t].kind_index >= 0)
+        of_kind_[at(program.templates[t].kind_index)] = static_cast<std::int32_t>(t);
     facts_.exactness.assign(program.buffers.size(), Exactness::settled);
   }
   ProgramFacts run() {
     for (std::size_t t = 0; t < program_.templates.size(); ++t) visit(t);
     for (std::size_t b = 0; b < latest_.size(); ++b)
-      facts_.bare_unwritten = facts_.bare_unwritten || (facts_.exactness[b] == Exactness::always && latest_[b].tmpl == SIZE_MAX);
+      facts_.bare_unwritten =
+          facts_.bare_unwritten || (facts_.exactness[b] == Exactness::always && latest_[b].tmpl == SIZE_MAX);
     return std::move(facts_);
   }
 
@@ -204,7 +225,8 @@ class ExactnessPass {
     bool found = false;
     for (const plan::Instr& instr : program_.templates[at(of_kind_[at(kind)])].instrs) {
       if (instr.owner != 0) continue;
-      for_operands(program_, instr, [&](const plan::BufferRef& other, bool writes) { found = found || (writes && other == ref); });
+      for_operands(program_, instr,
+                   [&](const plan::BufferRef& other, bool writes) { found = found || (writes && other == ref); });
     }
     return found;
   }
@@ -220,14 +242,18 @@ class ExactnessPass {
 Relation relation_of(const Cursor& cursor) {
   Relation r;
   const ResolvedCall &before = cursor.previous(), &here = cursor.current(), &after = cursor.next();
-  if (before.kind >= 0) r.previous_site = before.site - here.site, r.previous_microbatch = before.microbatch - here.microbatch;
+  if (before.kind >= 0)
+    r.previous_site = before.site - here.site, r.previous_microbatch = before.microbatch - here.microbatch;
   if (after.kind >= 0) r.next_site = after.site - here.site, r.next_microbatch = after.microbatch - here.microbatch;
   return r;
 }
 
-ProgramFacts facts_of(const plan::StepProgram& program) { return ExactnessPass(program).run(); }
+ProgramFacts facts_of(const plan::StepProgram& program) {
+  return ExactnessPass(program).run();
+}
 
-CompiledTemplate compile(const plan::StepProgram& program, const ProgramFacts& facts, std::int32_t index, const Relation& relation) {
+CompiledTemplate compile(const plan::StepProgram& program, const ProgramFacts& facts, std::int32_t index,
+                         const Relation& relation) {
   CompiledTemplate out;
   out.index = index;
   Compiler compiler(program, facts, relation, out);

@@ -1,14 +1,14 @@
 // The interpreter: plays a StepProgram over device classes and finds every reason why an instruction has to wait.
 //
-// Each class is walked in plan order, instruction by instruction, which is a legal order of everything that is decided inside a
-// class; classes meet in Meetings. Readiness of an instruction is the join of
-//   data     completion of the writer of every instance it reads; for an instance that it overwrites, of its readers and writer
-//   memory   if it allocates: every release that the plan puts before it
-//   batch    if it reads the step's batch: its arrival
-//   streams  the previous instruction of the compute stream, or of each resource that a transfer occupies
-// A class goes on past a transfer that is only promised, and stops where it needs one: so a plan stalls exactly when it cannot be
-// played in plan order with asynchronous transfers. Backends with ordered tokens (times) may also repeat: see repetition.hpp.
-// Cost: O(operands) for each instruction played.
+// Each class is walked in plan order, instruction by instruction, which is a legal order of everything that is decided
+// inside a class; classes meet in Meetings. Readiness of an instruction is the join of
+//   data     completion of the writer of every instance it reads; for an instance that it overwrites, of its readers
+//   and writer memory   if it allocates: every release that the plan puts before it batch    if it reads the step's
+//   batch: its arrival streams  the previous instruction of the compute stream, or of each resource that a transfer
+//   occupies
+// A class goes on past a transfer that is only promised, and stops where it needs one: so a plan stalls exactly when it
+// cannot be played in plan order with asynchronous transfers. Backends with ordered tokens (times) may also repeat: see
+// repetition.hpp. Cost: O(operands) for each instruction played.
 #pragma once
 
 #include <optional>
@@ -49,8 +49,8 @@ class Interpreter {
     repeat_ = on;
     repetition_.forget();
   }
-  // For ordered tokens, between two runs: everything that later times depend on (the batch excepted), relative to the first class.
-  // Equal states go on equally.
+  // For ordered tokens, between two runs: everything that later times depend on (the batch excepted), relative to the
+  // first class. Equal states go on equally.
   std::vector<std::int64_t> relative_state() {
     if constexpr (B::kOrdered) return repetition_.relative_state(*this);
     return {};
@@ -96,7 +96,8 @@ class Interpreter {
   const CompiledTemplate& compiled(std::int32_t variant) const { return templates_[static_cast<std::size_t>(variant)]; }
   // The time that every kernel to come, and every transfer that allocates, starts after.
   std::int64_t base(const State& s) const {
-    if constexpr (B::kOrdered) return facts_.transfers_allocate ? std::min(s.memory.ps, s.compute.token.ps) : s.compute.token.ps;
+    if constexpr (B::kOrdered)
+      return facts_.transfers_allocate ? std::min(s.memory.ps, s.compute.token.ps) : s.compute.token.ps;
     return 0;
   }
   StallReport stall() const;
@@ -123,7 +124,7 @@ class Interpreter {
   Meetings<Token> meetings_;
   std::vector<std::int32_t> one_resource_;
   std::vector<CollectiveMember> lone_member_ = std::vector<CollectiveMember>(1);
-  std::vector<Instance> reads_, writes_;        // of the instruction being played
+  std::vector<Instance> reads_, writes_;  // of the instruction being played
   bool repeat_ = true;
   std::conditional_t<B::kOrdered, Repetition<B>, NoRepetition> repetition_;
   friend class Repetition<B>;

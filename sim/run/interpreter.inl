@@ -7,17 +7,25 @@ namespace tpusim::run {
 
 template <Backend B>
 Interpreter<B>::Interpreter(const plan::StepProgram& program, Folding folding, B& backend)
-    : program_(program), folding_(folding), backend_(backend), facts_(facts_of(program)), variants_(program.call_kinds.size()),
+    : program_(program),
+      folding_(folding),
+      backend_(backend),
+      facts_(facts_of(program)),
+      variants_(program.call_kinds.size()),
       meetings_(program.collectives.size() + program.permutes.size() + program.stage_reduces.size()) {
   const std::int64_t devices = program.mesh.devices();
   std::int64_t stride = devices;
   for (const spmd::MeshAxis& axis : program.mesh.axes) stride_.push_back(stride /= axis.size);
   if (folding == Folding::per_device) {
     for (std::int64_t d = 0; d < devices; ++d)
-      classes_.push_back({d, 1, program.pipeline_axis < 0 ? 0 : static_cast<std::int32_t>(program.mesh.coordinate(d, program.pipeline_axis))});
+      classes_.push_back({d, 1,
+                          program.pipeline_axis < 0
+                              ? 0
+                              : static_cast<std::int32_t>(program.mesh.coordinate(d, program.pipeline_axis))});
   } else {
     for (std::int32_t s = 0; s < program.stages; ++s)
-      classes_.push_back({program.pipeline_axis < 0 ? 0 : s * stride_[static_cast<std::size_t>(program.pipeline_axis)], devices / program.stages, s});
+      classes_.push_back({program.pipeline_axis < 0 ? 0 : s * stride_[static_cast<std::size_t>(program.pipeline_axis)],
+                          devices / program.stages, s});
   }
   state_.resize(classes_.size());
   calls_.assign(classes_.size(), std::vector<std::int64_t>(program.templates.size(), 0));
@@ -136,8 +144,10 @@ template <Backend B>
 void Interpreter<B>::store_slots(State& s) {
   const CompiledTemplate& tmpl = compiled(s.tmpl);
   for (std::int16_t i : tmpl.incoming)
-    if (!tmpl.slots[static_cast<std::size_t>(i)].outgoing) s.many.erase(instance(s, tmpl.slots[static_cast<std::size_t>(i)]));
-  for (std::int16_t i : tmpl.outgoing) s.many[instance(s, tmpl.slots[static_cast<std::size_t>(i)])] = s.slots[static_cast<std::size_t>(i)];
+    if (!tmpl.slots[static_cast<std::size_t>(i)].outgoing)
+      s.many.erase(instance(s, tmpl.slots[static_cast<std::size_t>(i)]));
+  for (std::int16_t i : tmpl.outgoing)
+    s.many[instance(s, tmpl.slots[static_cast<std::size_t>(i)])] = s.slots[static_cast<std::size_t>(i)];
 }
 
 template <Backend B>
@@ -160,13 +170,18 @@ Instance Interpreter<B>::instance(const State& s, const Slot& slot) const {
   Instance out;
   out.buffer = slot.ref.buffer;
   switch (program_.buffers[static_cast<std::size_t>(slot.ref.buffer.index)].scope) {
-    case plan::Scope::step: break;
-    case plan::Scope::site: out.site = call.site + slot.ref.site_delta; break;
+    case plan::Scope::step:
+      break;
+    case plan::Scope::site:
+      out.site = call.site + slot.ref.site_delta;
+      break;
     case plan::Scope::microbatch:
       out.site = call.site + slot.ref.site_delta;
       out.index = call.microbatch;
       break;
-    case plan::Scope::call: out.index = call.number; break;
+    case plan::Scope::call:
+      out.index = call.number;
+      break;
   }
   return out;
 }
@@ -176,7 +191,8 @@ template <Backend B>
 std::int16_t Interpreter<B>::slot_of(const State& s, const Instance& key) const {
   const CompiledTemplate& tmpl = compiled(s.tmpl);
   std::int16_t i = tmpl.first_of_buffer[static_cast<std::size_t>(key.buffer.index)];
-  while (i >= 0 && !(instance(s, tmpl.slots[static_cast<std::size_t>(i)]) == key)) i = tmpl.slots[static_cast<std::size_t>(i)].same_buffer;
+  while (i >= 0 && !(instance(s, tmpl.slots[static_cast<std::size_t>(i)]) == key))
+    i = tmpl.slots[static_cast<std::size_t>(i)].same_buffer;
   return i;
 }
 
@@ -277,12 +293,15 @@ void Interpreter<B>::release(std::int32_t c, const CompiledInstr& instr) {
 template <Backend B>
 bool Interpreter<B>::play(std::int32_t c, const CompiledInstr& instr) {
   switch (instr.kind) {
-    case plan::InstrKind::kernel: return play_kernel(c, instr);
+    case plan::InstrKind::kernel:
+      return play_kernel(c, instr);
     case plan::InstrKind::collective:
     case plan::InstrKind::send:
     case plan::InstrKind::receive:
-    case plan::InstrKind::stage_reduce: return play_transfer(c, instr);
-    case plan::InstrKind::done: return play_done(c, instr);
+    case plan::InstrKind::stage_reduce:
+      return play_transfer(c, instr);
+    case plan::InstrKind::done:
+      return play_done(c, instr);
   }
   return true;
 }
@@ -293,7 +312,8 @@ bool Interpreter<B>::play_done(std::int32_t c, const CompiledInstr& instr) {
   State& s = state_[static_cast<std::size_t>(c)];
   if (!settle_operands(s, instr) || !settle_releases(s, instr)) return false;
   const CompiledTemplate& tmpl = compiled(s.tmpl);
-  for (std::int32_t i = instr.reads; i < instr.writes; ++i) s.barrier = backend_.join(s.barrier, s.slots[slot_at(tmpl, i)].write.token);
+  for (std::int32_t i = instr.reads; i < instr.writes; ++i)
+    s.barrier = backend_.join(s.barrier, s.slots[slot_at(tmpl, i)].write.token);
   release(c, instr);
   return true;
 }
@@ -330,7 +350,8 @@ template <Backend B>
 const std::vector<std::int32_t>& Interpreter<B>::resources_of(const CompiledInstr& instr) {
   const auto body = static_cast<std::size_t>(instr.body);
   if (instr.kind == plan::InstrKind::collective) return program_.collectives[body].resources;
-  one_resource_.assign(1, instr.kind == plan::InstrKind::stage_reduce ? program_.stage_reduces[body].resource : program_.permutes[body].resource);
+  one_resource_.assign(1, instr.kind == plan::InstrKind::stage_reduce ? program_.stage_reduces[body].resource
+                                                                      : program_.permutes[body].resource);
   return one_resource_;
 }
 
@@ -350,7 +371,8 @@ bool Interpreter<B>::play_transfer(std::int32_t c, const CompiledInstr& instr) {
   if (instr.kind == plan::InstrKind::collective && folding_ == Folding::per_stage) {
     fill_member(c, s, instr, lone_member_[0]);  // the class stands for all members, and they arrive together
     const ResolvedCall& call = owner(s, instr.owner);
-    promise.token = backend_.collective(CollectiveCall{instr.body, call.site, call.microbatch, s.cursor.step(), &lone_member_}, stream, ready);
+    promise.token = backend_.collective(
+        CollectiveCall{instr.body, call.site, call.microbatch, s.cursor.step(), &lone_member_}, stream, ready);
   } else {
     promise.meeting = meet(c, instr, ready, stream);
     settle(s, promise);

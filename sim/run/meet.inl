@@ -43,7 +43,8 @@ std::int32_t Interpreter<B>::meet(std::int32_t c, const CompiledInstr& instr, co
 }
 
 template <Backend B>
-void Interpreter<B>::fill_member(std::int32_t c, const State& s, const CompiledInstr& instr, CollectiveMember& member) const {
+void Interpreter<B>::fill_member(std::int32_t c, const State& s, const CompiledInstr& instr,
+                                 CollectiveMember& member) const {
   member.device_class = c;
   if constexpr (!B::kOrdered) {
     instances(s, instr.reads, instr.writes, member.reads);
@@ -65,7 +66,8 @@ MeetingKey Interpreter<B>::meeting_key(std::int32_t c, const CompiledInstr& inst
   MeetingKey key;
   key.kind = static_cast<std::int32_t>(instr.kind == plan::InstrKind::receive ? plan::InstrKind::send : instr.kind);
   key.body = instr.body;
-  const ir::MeshAxes pipeline = program_.pipeline_axis < 0 ? ir::MeshAxes{} : ir::MeshAxes{static_cast<std::uint8_t>(program_.pipeline_axis)};
+  const ir::MeshAxes pipeline =
+      program_.pipeline_axis < 0 ? ir::MeshAxes{} : ir::MeshAxes{static_cast<std::uint8_t>(program_.pipeline_axis)};
   if (instr.kind == plan::InstrKind::collective) {
     key.group = folding_ == Folding::per_stage ? c : group_base(device, program_.collectives[body].mesh_axes);
     key.a = owner(s, instr.owner).number;
@@ -87,13 +89,17 @@ void Interpreter<B>::meeting_classes(std::int32_t c, const CompiledInstr& instr,
   const std::int64_t device = classes_[static_cast<std::size_t>(c)].device;
   const auto body = static_cast<std::size_t>(instr.body);
   if (instr.kind == plan::InstrKind::collective) {
-    for (std::int64_t d : program_.mesh.group_of(device, program_.collectives[body].mesh_axes)) out.push_back(static_cast<std::int32_t>(d));
+    for (std::int64_t d : program_.mesh.group_of(device, program_.collectives[body].mesh_axes))
+      out.push_back(static_cast<std::int32_t>(d));
     return;
   }
   TPUSIM_CHECK(program_.pipeline_axis >= 0, "a transfer between stages without a pipeline axis");
   const ir::MeshAxes pipeline = {static_cast<std::uint8_t>(program_.pipeline_axis)};
-  const std::int64_t first = group_base(device, pipeline), stride = stride_[static_cast<std::size_t>(program_.pipeline_axis)];
-  const auto add = [&](std::int32_t stage) { out.push_back(folding_ == Folding::per_stage ? stage : static_cast<std::int32_t>(first + stage * stride)); };
+  const std::int64_t first = group_base(device, pipeline),
+                     stride = stride_[static_cast<std::size_t>(program_.pipeline_axis)];
+  const auto add = [&](std::int32_t stage) {
+    out.push_back(folding_ == Folding::per_stage ? stage : static_cast<std::int32_t>(first + stage * stride));
+  };
   if (instr.kind == plan::InstrKind::stage_reduce) {
     for (std::int32_t stage : program_.stage_reduces[body].stages) add(stage);
   } else {
@@ -136,13 +142,17 @@ std::string Interpreter<B>::awaited(const Meeting<Token>& m) const {
   const auto body = static_cast<std::size_t>(m.key.body);
   const auto kind = static_cast<plan::InstrKind>(m.key.kind);
   if (kind == plan::InstrKind::collective)
-    return fmt::format("the {} of {} at site {}, microbatch {}", plan::name_of(program_.plans[static_cast<std::size_t>(program_.collectives[body].plan)].kind),
+    return fmt::format("the {} of {} at site {}, microbatch {}",
+                       plan::name_of(program_.plans[static_cast<std::size_t>(program_.collectives[body].plan)].kind),
                        program_.collectives[body].label, m.site, m.microbatch);
   if (kind == plan::InstrKind::stage_reduce)
-    return fmt::format("the sum of {} over stages", program_.buffers[static_cast<std::size_t>(program_.stage_reduces[body].buffer.buffer.index)].label);
+    return fmt::format(
+        "the sum of {} over stages",
+        program_.buffers[static_cast<std::size_t>(program_.stage_reduces[body].buffer.buffer.index)].label);
   const plan::Permute& permute = program_.permutes[body];
-  return fmt::format("{} from stage {} to stage {}, microbatch {}", program_.buffers[static_cast<std::size_t>(permute.buffer.buffer.index)].label,
-                     permute.from_stage, permute.to_stage, m.microbatch);
+  return fmt::format("{} from stage {} to stage {}, microbatch {}",
+                     program_.buffers[static_cast<std::size_t>(permute.buffer.buffer.index)].label, permute.from_stage,
+                     permute.to_stage, m.microbatch);
 }
 
 template <Backend B>

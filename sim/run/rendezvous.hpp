@@ -1,7 +1,9 @@
-// Where several device classes meet: a collective's members, a sender and a receiver, the stages that share a parameter.
+// Where several device classes meet: a collective's members, a sender and a receiver, the stages that share a
+// parameter.
 //
-// A class that arrives leaves what it is ready after and goes on; the one that arrives last completes the meeting. What a
-// meeting will produce is a promise until then; a class that needs a promise waits, and who waits for whom is known exactly.
+// A class that arrives leaves what it is ready after and goes on; the one that arrives last completes the meeting. What
+// a meeting will produce is a promise until then; a class that needs a promise waits, and who waits for whom is known
+// exactly.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +16,11 @@ namespace tpusim::run {
 
 // What names a meeting: the instruction, the group (its lowest device) and the how-manieth time.
 struct MeetingKey {
-  std::int32_t kind = 0;     // InstrKind; send for both ends of a permute
+  std::int32_t kind = 0;  // InstrKind; send for both ends of a permute
   std::int32_t body = 0;
   std::int64_t group = 0;
-  std::int64_t a = 0, b = 0; // collective: call number, owner; permute: step, microbatch; stage reduce: step, call count
+  std::int64_t a = 0,
+               b = 0;  // collective: call number, owner; permute: step, microbatch; stage reduce: step, call count
   bool operator==(const MeetingKey&) const = default;
 };
 
@@ -34,20 +37,21 @@ struct Meeting {
   std::int32_t id = -1;
   std::int32_t arrived = 0;
   MeetingKey key;
-  std::int32_t site = 0;                      // of the members' calls
+  std::int32_t site = 0;  // of the members' calls
   std::int64_t microbatch = 0, step = 0;
-  std::vector<std::int32_t> classes;          // who is expected, in group order
+  std::vector<std::int32_t> classes;  // who is expected, in group order
   std::vector<std::uint8_t> present;
   std::vector<Token> ready, stream;
-  std::vector<CollectiveMember> members;      // instances of each
+  std::vector<CollectiveMember> members;  // instances of each
 };
 
-// Open meetings, and the completions of those that are over, for whoever still holds a promise. The details of a meeting
-// that is over are used again for another.
+// Open meetings, and the completions of those that are over, for whoever still holds a promise. The details of a
+// meeting that is over are used again for another.
 template <class Token>
 class Meetings {
  public:
-  // Instructions are numbered for look-up: `instructions` is how many collectives, permutes and stage reduces there are.
+  // Instructions are numbered for look-up: `instructions` is how many collectives, permutes and stage reduces there
+  // are.
   explicit Meetings(std::size_t instructions) : open_of_(instructions) {}
 
   Meeting<Token>* find(std::size_t instruction, const MeetingKey& key) {
@@ -82,8 +86,12 @@ class Meetings {
   }
   bool done(std::int32_t id) const { return over_[static_cast<std::size_t>(id)].slot < 0; }
   const Token& completion(std::int32_t id) const { return over_[static_cast<std::size_t>(id)].completion; }
-  Meeting<Token>& at(std::int32_t id) { return details_[static_cast<std::size_t>(over_[static_cast<std::size_t>(id)].slot)]; }
-  const Meeting<Token>& at(std::int32_t id) const { return details_[static_cast<std::size_t>(over_[static_cast<std::size_t>(id)].slot)]; }
+  Meeting<Token>& at(std::int32_t id) {
+    return details_[static_cast<std::size_t>(over_[static_cast<std::size_t>(id)].slot)];
+  }
+  const Meeting<Token>& at(std::int32_t id) const {
+    return details_[static_cast<std::size_t>(over_[static_cast<std::size_t>(id)].slot)];
+  }
   void complete(std::size_t instruction, std::int32_t id, const Token& completion) {
     Over& over = over_[static_cast<std::size_t>(id)];
     std::vector<std::int32_t>& here = open_of_[instruction];

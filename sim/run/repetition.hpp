@@ -1,16 +1,21 @@
-// Exact shortcuts for readers that keep time. Both rest on one fact: an instruction's start is a maximum of earlier times, so
-// adding a constant to all of them adds it to the result; and a time that cannot be the largest of any maximum to come does not matter.
-// Kernels start after their class's compute stream, transfers that allocate after its memory token, so with
+// Exact shortcuts for readers that keep time. Both rest on one fact: an instruction's start is a maximum of earlier
+// times, so adding a constant to all of them adds it to the result; and a time that cannot be the largest of any
+// maximum to come does not matter. Kernels start after their class's compute stream, transfers that allocate after its
+// memory token, so with
 //   base = min(compute stream, memory)
-// whatever only they use does not matter any more once it is at most base. A *bare* transfer, which allocates nothing (a send, a gradient
-// summed in place), starts as soon as its links and its data allow: times of its data are kept exactly until it has had them
-// (Exactness), and a time of a link does not matter once it is at most base and all such data.
+// whatever only they use does not matter any more once it is at most base. A *bare* transfer, which allocates nothing
+// (a send, a gradient summed in place), starts as soon as its links and its data allow: times of its data are kept
+// exactly until it has had them (Exactness), and a time of a link does not matter once it is at most base and all such
+// data.
 //
-//   calls     a call's outcome depends on its template and on the times that matter, relative to base; the outcome is kept and
+//   calls     a call's outcome depends on its template and on the times that matter, relative to base; the outcome is
+//   kept and
 //             reused: layers repeat
-//   repeats   when, at the end of a round, the joint state of all classes relative to each other equals that of k rounds ago, the
+//   repeats   when, at the end of a round, the joint state of all classes relative to each other equals that of k
+//   rounds ago, the
 //             remaining repeats are added, not played: microbatches repeat
-// Both are exact in integer picoseconds; tests play random programs with and without. Cost: O(what matters) for each call.
+// Both are exact in integer picoseconds; tests play random programs with and without. Cost: O(what matters) for each
+// call.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +55,8 @@ class Repetition {
  public:
   // At a call's start: applies the known outcome and returns true, or notes what to remember.
   bool replay(Interpreter<B>& in, std::int32_t c);
-  // At a call's end, played or replayed: keeps the instances that outlive it and still matter, and remembers the outcome.
+  // At a call's end, played or replayed: keeps the instances that outlive it and still matter, and remembers the
+  // outcome.
   void store(Interpreter<B>& in, std::int32_t c);
   // At a round's end: skips repeats if the state has come round.
   void observe(Interpreter<B>& in);
@@ -65,9 +71,9 @@ class Repetition {
   using Numbers = std::vector<std::int64_t>;
   using State = ClassState<TimeToken>;
   struct Outcome {
-    Numbers tokens;                    // memory, compute, barrier, resources of the template, then write and readers of each kept slot
-    std::vector<std::int16_t> kept;    // slots
-    Spent spent;                       // without `exposed`
+    Numbers tokens;  // memory, compute, barrier, resources of the template, then write and readers of each kept slot
+    std::vector<std::int16_t> kept;  // slots
+    Spent spent;                     // without `exposed`
     std::vector<std::pair<std::int32_t, std::int64_t>> exposed;
   };
   struct Recording {
@@ -83,7 +89,8 @@ class Repetition {
     std::vector<Spent> spent;
     std::vector<std::vector<std::int64_t>> calls;
   };
-  // A token relative to `base`; clamped: all that is at most `base` is the same. `busy_since` below `base` never matters.
+  // A token relative to `base`; clamped: all that is at most `base` is the same. `busy_since` below `base` never
+  // matters.
   static void push(Numbers& out, const TimeToken& t, std::int64_t base, bool clamped);
   static void push(Numbers& out, const Entry<TimeToken>& entry, std::int64_t base, bool clamped);
   static TimeToken pull(const Numbers& in, std::size_t& at, std::int64_t base);

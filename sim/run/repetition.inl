@@ -25,7 +25,8 @@ void Repetition<B>::push(Numbers& out, const Entry<TimeToken>& entry, std::int64
 
 template <Backend B>
 TimeToken Repetition<B>::pull(const Numbers& in, std::size_t& at, std::int64_t base) {
-  const TimeToken t{in[at] + base, in[at + 1] + base, static_cast<Cause>(in[at + 2] % 4), static_cast<std::int32_t>(in[at + 2] / 4) - 1};
+  const TimeToken t{in[at] + base, in[at + 1] + base, static_cast<Cause>(in[at + 2] % 4),
+                    static_cast<std::int32_t>(in[at + 2] / 4) - 1};
   at += 3;
   return t;
 }
@@ -50,7 +51,8 @@ bool Repetition<B>::call_key(Interpreter<B>& in, std::int32_t c, std::int64_t ba
   }
   if (bare < tmpl.bare_incoming) floor = INT64_MIN;
   for (std::size_t a = 1; a < matched_.size(); ++a)  // few: insertion sort
-    for (std::size_t b = a; b > 0 && matched_[b].first < matched_[b - 1].first; --b) std::swap(matched_[b], matched_[b - 1]);
+    for (std::size_t b = a; b > 0 && matched_[b].first < matched_[b - 1].first; --b)
+      std::swap(matched_[b], matched_[b - 1]);
   key.clear();
   key.push_back(s.tmpl);
   push(key, s.memory, base, true);
@@ -121,8 +123,11 @@ bool Repetition<B>::settled(Interpreter<B>& in, State& s, Entry<TimeToken>& entr
 }
 
 template <Backend B>
-bool Repetition<B>::kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry, std::int64_t base) {
-  if (slot.exactness == Exactness::always && (entry.write.meeting >= 0 || entry.promised_readers >= 0 || entry.write.token.ps > 0 || entry.readers.ps > 0)) return true;
+bool Repetition<B>::kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry,
+                               std::int64_t base) {
+  if (slot.exactness == Exactness::always &&
+      (entry.write.meeting >= 0 || entry.promised_readers >= 0 || entry.write.token.ps > 0 || entry.readers.ps > 0))
+    return true;
   if (slot.exactness == Exactness::recent && slot.written) return true;
   return !settled(in, s, entry, base);
 }
@@ -171,7 +176,8 @@ void Repetition<B>::remember(Interpreter<B>& in, std::int32_t c, Recording& rec)
   push(outcome.tokens, s.memory, rec.base, false);
   push(outcome.tokens, s.compute.token, rec.base, false);
   push(outcome.tokens, s.barrier, rec.base, false);
-  for (std::int32_t r : tmpl.resources) push(outcome.tokens, s.resources[static_cast<std::size_t>(r)].token, rec.base, false);
+  for (std::int32_t r : tmpl.resources)
+    push(outcome.tokens, s.resources[static_cast<std::size_t>(r)].token, rec.base, false);
   for (std::int16_t i : tmpl.outgoing) {
     Entry<TimeToken>& entry = s.slots[static_cast<std::size_t>(i)];
     if (!kept_after(in, s, tmpl.slots[static_cast<std::size_t>(i)], entry, base)) continue;
@@ -180,7 +186,8 @@ void Repetition<B>::remember(Interpreter<B>& in, std::int32_t c, Recording& rec)
   }
   outcome.spent = in.backend_.spent(c) - rec.spent;
   for (std::size_t t = 0; t < outcome.spent.exposed.size(); ++t)
-    if (outcome.spent.exposed[t] != 0) outcome.exposed.emplace_back(static_cast<std::int32_t>(t), outcome.spent.exposed[t]);
+    if (outcome.spent.exposed[t] != 0)
+      outcome.exposed.emplace_back(static_cast<std::int32_t>(t), outcome.spent.exposed[t]);
   outcome.spent.exposed.clear();
   outcomes_.emplace(rec.key, std::move(outcome));
 }
@@ -192,9 +199,12 @@ std::int64_t Repetition<B>::rank_of(Interpreter<B>& in, std::int32_t meeting) {
 }
 
 template <Backend B>
-void Repetition<B>::describe_entry(Interpreter<B>& in, State& s, const Kept<TimeToken>& kept, std::int64_t base, Numbers& n) {
+void Repetition<B>::describe_entry(Interpreter<B>& in, State& s, const Kept<TimeToken>& kept, std::int64_t base,
+                                   Numbers& n) {
   const plan::Scope scope = in.program_.buffers[static_cast<std::size_t>(kept.key.buffer.index)].scope;
-  const std::int64_t origin = scope == plan::Scope::microbatch ? s.cursor.current().microbatch : scope == plan::Scope::call ? s.cursor.current().number : 0;
+  const std::int64_t origin = scope == plan::Scope::microbatch ? s.cursor.current().microbatch
+                              : scope == plan::Scope::call     ? s.cursor.current().number
+                                                               : 0;
   const bool exact = in.facts_.exactness[static_cast<std::size_t>(kept.key.buffer.index)] != Exactness::settled;
   n.insert(n.end(), {kept.key.buffer.index, kept.key.site, kept.key.index - origin});
   n.push_back(kept.entry.write.meeting < 0 ? -1 : rank_of(in, kept.entry.write.meeting));
@@ -215,7 +225,8 @@ template <Backend B>
 bool Repetition<B>::describe_class(Interpreter<B>& in, State& s, std::int64_t base, Numbers& n) {
   const ResolvedCall& here = s.cursor.current();
   const ResolvedCall& before = s.cursor.previous();
-  n.insert(n.end(), {s.cursor.segment(), before.kind, before.site, before.kind < 0 ? 0 : before.microbatch - here.microbatch});
+  n.insert(n.end(),
+           {s.cursor.segment(), before.kind, before.site, before.kind < 0 ? 0 : before.microbatch - here.microbatch});
   push(n, s.memory, base, true);
   push(n, s.compute.token, base, true);
   push(n, s.barrier, base, true);
@@ -223,7 +234,8 @@ bool Repetition<B>::describe_class(Interpreter<B>& in, State& s, std::int64_t ba
   for (Kept<TimeToken>& kept : s.few) {
     in.settle(s, kept.entry);
     s.blocked = -1;
-    if (in.facts_.exactness[static_cast<std::size_t>(kept.key.buffer.index)] != Exactness::settled && kept.entry.write.meeting < 0)
+    if (in.facts_.exactness[static_cast<std::size_t>(kept.key.buffer.index)] != Exactness::settled &&
+        kept.entry.write.meeting < 0)
       floor = std::min(floor, kept.entry.write.token.ps);
   }
   for (Ref<TimeToken>& r : s.resources) {
@@ -269,7 +281,8 @@ bool Repetition<B>::describe(Interpreter<B>& in, Numbers& n, std::vector<std::in
   const auto& first = in.state_.front().cursor;
   for (std::size_t c = 0; c < in.state_.size(); ++c) {
     State& s = in.state_[c];
-    n.insert(n.end(), {s.cursor.step() - first.step(), s.cursor.current().microbatch - first.current().microbatch, bases[c] - bases[0]});
+    n.insert(n.end(), {s.cursor.step() - first.step(), s.cursor.current().microbatch - first.current().microbatch,
+                       bases[c] - bases[0]});
     if (!describe_class(in, s, bases[c], n)) return false;
   }
   return describe_meetings(in, bases, n);
@@ -315,7 +328,8 @@ void Repetition<B>::observe(Interpreter<B>& in) {
 }
 
 template <Backend B>
-void Repetition<B>::skip(Interpreter<B>& in, const Past& then, const Past& now, std::int64_t period, std::int64_t times) {
+void Repetition<B>::skip(Interpreter<B>& in, const Past& then, const Past& now, std::int64_t period,
+                         std::int64_t times) {
   const SimTime shift = (SimTime::from_ps(now.bases[0]) - SimTime::from_ps(then.bases[0])) * times;
   const auto moved = [shift](TimeToken& t) {
     t.ps = (SimTime::from_ps(t.ps) + shift).ps();
@@ -337,7 +351,8 @@ void Repetition<B>::skip(Interpreter<B>& in, const Past& then, const Past& now, 
       moved(kept.entry.readers);
     }
     in.backend_.spent(static_cast<std::int32_t>(c)) += (now.spent[c] - then.spent[c]) * times;
-    for (std::size_t t = 0; t < in.calls_[c].size(); ++t) in.calls_[c][t] += (now.calls[c][t] - then.calls[c][t]) * times;
+    for (std::size_t t = 0; t < in.calls_[c].size(); ++t)
+      in.calls_[c][t] += (now.calls[c][t] - then.calls[c][t]) * times;
     in.counts_.added += calls;
   }
   for (std::int32_t id : in.meetings_.open_ids()) {

@@ -14,12 +14,13 @@ struct TimeToken {
   std::int64_t ps = 0;
   std::int64_t busy_since = 0;  // from then until `ps` some transfer that leads here was under way without a break
   Cause before = Cause::overhead;
-  std::int32_t transfer = -1;   // the transfer that ended last on the way here, by the reader's numbering; -1 none
+  std::int32_t transfer = -1;  // the transfer that ended last on the way here, by the reader's numbering; -1 none
   bool operator==(const TimeToken&) const = default;
 };
 
-// Both: the later one; where the earlier was still under way when the later's transfers began, they are one stretch. Ties go by the
-// number of the transfer, never by `busy_since`, which a shortcut may round up to a time that no longer matters.
+// Both: the later one; where the earlier was still under way when the later's transfers began, they are one stretch.
+// Ties go by the number of the transfer, never by `busy_since`, which a shortcut may round up to a time that no longer
+// matters.
 inline TimeToken join(const TimeToken& a, const TimeToken& b) {
   const TimeToken& late = a.ps < b.ps || (a.ps == b.ps && a.transfer < b.transfer) ? b : a;
   const TimeToken& early = &late == &a ? b : a;
@@ -37,7 +38,8 @@ struct Spent {
   std::vector<std::int64_t> exposed;  // by transfer: its part of `communication`
   bool operator==(const Spent&) const = default;
   Spent& operator+=(const Spent& o) {
-    compute += o.compute, communication += o.communication, bubble += o.bubble, input += o.input, overhead += o.overhead;
+    compute += o.compute, communication += o.communication, bubble += o.bubble, input += o.input,
+        overhead += o.overhead;
     if (exposed.size() < o.exposed.size()) exposed.resize(o.exposed.size());
     for (std::size_t i = 0; i < o.exposed.size(); ++i) exposed[i] += o.exposed[i];
     return *this;

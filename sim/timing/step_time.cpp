@@ -16,7 +16,8 @@ constexpr std::int64_t kMaxSteps = 12;  // a state that has not come back by the
 using Calls = std::vector<std::vector<std::int64_t>>;
 
 // Adds what `count` executions of every template charge to the devices of a class.
-void charge(const plan::StepProgram& program, const Calls& calls, const std::vector<run::DeviceClass>& classes, StepTiming& out) {
+void charge(const plan::StepProgram& program, const Calls& calls, const std::vector<run::DeviceClass>& classes,
+            StepTiming& out) {
   const std::size_t permute0 = program.collectives.size(), reduce0 = permute0 + program.permutes.size();
   out.transfers.assign(reduce0 + program.stage_reduces.size(), {});
   double devices = 0, flops = 0;
@@ -49,12 +50,14 @@ void charge(const plan::StepProgram& program, const Calls& calls, const std::vec
             transfer = permute0 + body;
             break;
           case plan::InstrKind::stage_reduce:
-            sent = static_cast<double>(program.stage_reduces[body].bytes) * (static_cast<double>(program.stage_reduces[body].stages.size()) - 1);
+            sent = static_cast<double>(program.stage_reduces[body].bytes) *
+                   (static_cast<double>(program.stage_reduces[body].stages.size()) - 1);
             kind = run::Traffic::stage_reduce;
             transfer = reduce0 + body;
             break;
           case plan::InstrKind::receive:
-          case plan::InstrKind::done: continue;
+          case plan::InstrKind::done:
+            continue;
         }
         bytes[static_cast<std::size_t>(kind)] += times * sent;
         out.transfers[transfer].count += times / devices;
@@ -64,22 +67,25 @@ void charge(const plan::StepProgram& program, const Calls& calls, const std::vec
   for (std::size_t k = 0; k < bytes.size(); ++k) out.tally.bytes_sent[k] = std::llround(bytes[k]);
   out.executed_flops = flops;
   out.tally.executed_flops = flops < 9e18 ? std::llround(flops) : INT64_MAX;
-  for (const plan::MemorySummary& memory : program.memory) out.tally.peak_bytes = std::max(out.tally.peak_bytes, memory.peak_bytes);
+  for (const plan::MemorySummary& memory : program.memory)
+    out.tally.peak_bytes = std::max(out.tally.peak_bytes, memory.peak_bytes);
 }
 
-struct Boundary {  // the state of things at the end of a step
+struct Boundary {                 // the state of things at the end of a step
   std::vector<std::int64_t> end;  // of each class's compute stream
   std::vector<run::Spent> spent;
   Calls calls;
   std::vector<std::int64_t> state;  // of the interpreter, relative to the first class
 };
 
-// When a step began whose batch came at `ready`, given the end of the step before: the first class that could start it did.
+// When a step began whose batch came at `ready`, given the end of the step before: the first class that could start it
+// did.
 SimTime begun(std::int64_t ready, const Boundary& before) {
   return max(SimTime::from_ps(ready), SimTime::from_ps(*std::min_element(before.end.begin(), before.end.end())));
 }
 
-void summarize(const std::vector<run::DeviceClass>& classes, const Boundary& before, const Boundary& after, const Durations& durations, StepTiming& out) {
+void summarize(const std::vector<run::DeviceClass>& classes, const Boundary& before, const Boundary& after,
+               const Durations& durations, StepTiming& out) {
   double devices = 0;
   run::Spent total;
   for (std::size_t c = 0; c < classes.size(); ++c) {
@@ -88,7 +94,8 @@ void summarize(const std::vector<run::DeviceClass>& classes, const Boundary& bef
   }
   const auto mean = [&](auto part) {
     double sum = 0;
-    for (std::size_t c = 0; c < classes.size(); ++c) sum += static_cast<double>(part(out.spent_by_class[c])) * static_cast<double>(classes[c].count);
+    for (std::size_t c = 0; c < classes.size(); ++c)
+      sum += static_cast<double>(part(out.spent_by_class[c])) * static_cast<double>(classes[c].count);
     return Seconds(sum / devices * 1e-12);
   };
   out.compute = mean([](const run::Spent& s) { return s.compute; });
@@ -104,7 +111,8 @@ void summarize(const std::vector<run::DeviceClass>& classes, const Boundary& bef
 
 }  // namespace
 
-StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric, const TimingOptions& options) {
+StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric,
+                     const TimingOptions& options) {
   StepTiming out;
   const Durations table = durations(program, chip, fabric, options.speed_up);
   std::optional<HostPipeline> hosts;
@@ -124,12 +132,18 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
   TimelineRecorder recorder(program, interpreter.classes());
 
   std::vector<Boundary> boundaries(1);
-  boundaries[0] = {std::vector<std::int64_t>(class_count, 0), std::vector<run::Spent>(class_count), interpreter.calls(), interpreter.relative_state()};
+  boundaries[0] = {std::vector<std::int64_t>(class_count, 0), std::vector<run::Spent>(class_count), interpreter.calls(),
+                   interpreter.relative_state()};
   for (run::Spent& spent : boundaries[0].spent) spent.exposed.assign(table.transfers.size(), 0);
   std::int64_t steps = 0;
   const auto at = [&](std::int64_t k) -> const Boundary& { return boundaries[static_cast<std::size_t>(k)]; };
   const auto play = [&](bool record) {
-    if (hosts) batch_ready.push_back(hosts->ready(steps, steps == 0 ? SimTime{} : begun(batch_ready[static_cast<std::size_t>(steps) - 1], at(steps - 1))).ps());
+    if (hosts)
+      batch_ready.push_back(
+          hosts
+              ->ready(steps,
+                      steps == 0 ? SimTime{} : begun(batch_ready[static_cast<std::size_t>(steps) - 1], at(steps - 1)))
+              .ps());
     interpreter.set_repetition(options.repetition && !record);
     out.stall = interpreter.run(++steps);
     if (out.stall) return false;
@@ -143,8 +157,8 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
     boundaries.push_back(std::move(now));
     return true;
   };
-  // Without hosts a step that ends in the state in which it began is followed by its like. Hosts have a state of their own: two
-  // equal periods, and batches that come at that period or before they are needed.
+  // Without hosts a step that ends in the state in which it began is followed by its like. Hosts have a state of their
+  // own: two equal periods, and batches that come at that period or before they are needed.
   const auto period_of = [&](std::int64_t k, std::size_t c) { return at(k).end[c] - at(k - 1).end[c]; };
   const auto steady = [&] {
     if (at(steps).state != at(steps - 1).state) return false;
@@ -154,7 +168,9 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
       for (std::size_t c = 0; c < class_count; ++c) {
         if (period_of(k, c) != period_of(steps, 0)) return false;
         const bool waited = at(k).spent[c].input != at(k - 1).spent[c].input;
-        if (waited && batch_ready[static_cast<std::size_t>(k) - 1] - batch_ready[static_cast<std::size_t>(k) - 2] != period_of(k, c)) return false;
+        if (waited && batch_ready[static_cast<std::size_t>(k) - 1] - batch_ready[static_cast<std::size_t>(k) - 2] !=
+                          period_of(k, c))
+          return false;
       }
     return true;
   };
@@ -163,7 +179,8 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
     if (!play(true)) return out;
     backend.observer = nullptr;
     // Issued in a legal order, so equal ends may keep it.
-    std::stable_sort(out.events.begin(), out.events.end(), [](const Event& a, const Event& b) { return a.end < b.end; });
+    std::stable_sort(out.events.begin(), out.events.end(),
+                     [](const Event& a, const Event& b) { return a.end < b.end; });
     out.steady = steady();
   }
   while (!out.steady && steps < kMaxSteps) {
@@ -180,7 +197,8 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
   const Boundary& before = boundaries[boundaries.size() - 2];
   out.steps_played = steps;
   out.period = SimTime::from_ps(period_of(steps, 0));
-  for (std::size_t c = 0; c < class_count; ++c) out.first_step = max(out.first_step, SimTime::from_ps(boundaries[1].end[c]));
+  for (std::size_t c = 0; c < class_count; ++c)
+    out.first_step = max(out.first_step, SimTime::from_ps(boundaries[1].end[c]));
   Calls calls = last.calls;
   for (std::size_t c = 0; c < class_count; ++c)
     for (std::size_t t = 0; t < calls[c].size(); ++t) calls[c][t] -= before.calls[c][t];

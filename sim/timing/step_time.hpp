@@ -15,31 +15,31 @@
 namespace tpusim::timing {
 
 struct TimingOptions {
-  bool per_device = false;      // unfolded: every device a class of its own (tests)
-  bool repetition = true;       // off: everything is played (tests)
+  bool per_device = false;  // unfolded: every device a class of its own (tests)
+  bool repetition = true;   // off: everything is played (tests)
   SpeedUp speed_up;
   std::optional<HostInput> input;
-  bool timeline = false;        // record the steady step
-  bool events = false;          // record every event of the first step, in order of completion (for a numeric replay)
-  Seconds fixed_overhead;       // added to every step (family `fixed` has none)
+  bool timeline = false;   // record the steady step
+  bool events = false;     // record every event of the first step, in order of completion (for a numeric replay)
+  Seconds fixed_overhead;  // added to every step (family `fixed` has none)
 };
 
-struct TransferTotals {         // of one device in one step; means over devices
+struct TransferTotals {  // of one device in one step; means over devices
   double count = 0, bytes = 0;
   Seconds busy, exposed;
 };
 
 struct StepTiming {
-  SimTime period;               // of the steady state
+  SimTime period;  // of the steady state
   SimTime first_step;
-  bool steady = false;          // the period repeated; false: the last of `steps_played` is given
+  bool steady = false;  // the period repeated; false: the last of `steps_played` is given
   std::int64_t steps_played = 0;
   // Mean over devices, in one steady step, as seconds; they sum to period.
   Seconds compute, communication, bubble, input, overhead;
   std::vector<run::Spent> spent_by_class;  // of the steady step
   std::vector<TransferTotals> transfers;   // by transfer number (collectives, permutes, stage reduces)
-  run::Tally tally;             // charged, for one step of the whole job
-  double executed_flops = 0;    // of the whole job, as the tally but without its bound of 2^63
+  run::Tally tally;                        // charged, for one step of the whole job
+  double executed_flops = 0;               // of the whole job, as the tally but without its bound of 2^63
   double vector_flops = 0;
   double model_flops = 0;
   std::optional<run::StallReport> stall;
@@ -48,6 +48,7 @@ struct StepTiming {
   std::size_t classes = 0;
 };
 
-StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric, const TimingOptions& options);
+StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric,
+                     const TimingOptions& options);
 
 }  // namespace tpusim::timing

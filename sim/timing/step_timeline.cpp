@@ -12,25 +12,33 @@ constexpr double kAffordableInstructions = 2e6;
 
 }  // namespace
 
-TimelineRecorder::TimelineRecorder(const plan::StepProgram& program, const std::vector<run::DeviceClass>& classes) : program_(program), classes_(classes) {
+TimelineRecorder::TimelineRecorder(const plan::StepProgram& program, const std::vector<run::DeviceClass>& classes)
+    : program_(program), classes_(classes) {
   double instructions = 0, longest = 0;
   for (const plan::Template& t : program.templates) longest = std::max(longest, static_cast<double>(t.instrs.size()));
-  for (const run::DeviceClass& c : classes) instructions += longest * static_cast<double>(program.schedules[static_cast<std::size_t>(c.stage)].calls());
+  for (const run::DeviceClass& c : classes)
+    instructions += longest * static_cast<double>(program.schedules[static_cast<std::size_t>(c.stage)].calls());
   affordable_ = instructions <= kAffordableInstructions;
 }
 
 std::string TimelineRecorder::label(const Event& event) const {
   const auto body = static_cast<std::size_t>(event.body);
   switch (event.kind) {
-    case plan::InstrKind::kernel: return std::string(program_.kernels[body].label);
+    case plan::InstrKind::kernel:
+      return std::string(program_.kernels[body].label);
     case plan::InstrKind::collective: {
       const plan::Collective& c = program_.collectives[body];
-      return fmt::format("{} {} over {}", plan::name_of(program_.plans[static_cast<std::size_t>(c.plan)].kind), c.label, program_.mesh.to_string(c.mesh_axes));
+      return fmt::format("{} {} over {}", plan::name_of(program_.plans[static_cast<std::size_t>(c.plan)].kind), c.label,
+                         program_.mesh.to_string(c.mesh_axes));
     }
-    case plan::InstrKind::send: return fmt::format("send to stage {}", program_.permutes[body].to_stage);
-    case plan::InstrKind::receive: return fmt::format("receive from stage {}", program_.permutes[body].from_stage);
-    case plan::InstrKind::stage_reduce: return "sum over stages";
-    case plan::InstrKind::done: return "";
+    case plan::InstrKind::send:
+      return fmt::format("send to stage {}", program_.permutes[body].to_stage);
+    case plan::InstrKind::receive:
+      return fmt::format("receive from stage {}", program_.permutes[body].from_stage);
+    case plan::InstrKind::stage_reduce:
+      return "sum over stages";
+    case plan::InstrKind::done:
+      return "";
   }
   return "";
 }
@@ -41,20 +49,25 @@ result::SpanPhase TimelineRecorder::phase(const Event& event) const {
   if (kernel.ops.empty()) return result::SpanPhase::none;
   const ir::Program& local = program_.programs[static_cast<std::size_t>(kernel.program)].local;
   switch (local.op(kernel.ops.front()).phase) {
-    case ir::Phase::forward: return result::SpanPhase::forward;
+    case ir::Phase::forward:
+      return result::SpanPhase::forward;
     case ir::Phase::recompute:
-    case ir::Phase::backward: return result::SpanPhase::backward;
-    case ir::Phase::update: return result::SpanPhase::update;
+    case ir::Phase::backward:
+      return result::SpanPhase::backward;
+    case ir::Phase::update:
+      return result::SpanPhase::update;
   }
   return result::SpanPhase::none;
 }
 
-result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin, const std::vector<std::int64_t>& end) {
+result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin,
+                                          const std::vector<std::int64_t>& end) {
   result::TimelineBuilder builder;
   std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.start < b.start; });
   const std::int64_t window = *std::min_element(begin.begin(), begin.end());
   for (std::size_t c = 0; c < classes_.size(); ++c) {
-    const std::size_t id = builder.add_class(program_.stages > 1 ? fmt::format("stage {}", classes_[c].stage) : "every chip", classes_[c].count);
+    const std::size_t id = builder.add_class(
+        program_.stages > 1 ? fmt::format("stage {}", classes_[c].stage) : "every chip", classes_[c].count);
     std::vector<std::size_t> streams = {builder.add_stream(id, "compute")};
     std::vector<std::int32_t> used;
     const auto resources_of = [&](const Event& e) -> std::vector<std::int32_t> {
@@ -68,7 +81,8 @@ result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin
         for (std::int32_t r : resources_of(e))
           if (std::find(used.begin(), used.end(), r) == used.end()) used.push_back(r);
     std::sort(used.begin(), used.end());
-    for (std::int32_t r : used) streams.push_back(builder.add_stream(id, program_.resource_names[static_cast<std::size_t>(r)]));
+    for (std::int32_t r : used)
+      streams.push_back(builder.add_stream(id, program_.resource_names[static_cast<std::size_t>(r)]));
     for (const Event& e : events_) {
       if (e.device_class != static_cast<std::int32_t>(c)) continue;
       result::Span span;
@@ -83,7 +97,8 @@ result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin
         builder.add_span(id, streams[0], span);
       } else {
         for (std::int32_t r : resources_of(e))
-          builder.add_span(id, streams[1 + static_cast<std::size_t>(std::find(used.begin(), used.end(), r) - used.begin())], span);
+          builder.add_span(
+              id, streams[1 + static_cast<std::size_t>(std::find(used.begin(), used.end(), r) - used.begin())], span);
       }
     }
   }

@@ -9,30 +9,38 @@ using run::TimeToken;
 
 namespace {
 
-std::int64_t add(std::int64_t start, SimTime duration) { return (SimTime::from_ps(start) + duration).ps(); }
+std::int64_t add(std::int64_t start, SimTime duration) {
+  return (SimTime::from_ps(start) + duration).ps();
+}
 
 }  // namespace
 
-Durations durations(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric, const SpeedUp& speed_up) {
+Durations durations(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric,
+                    const SpeedUp& speed_up) {
   Durations out;
-  for (const plan::Kernel& kernel : program.kernels) out.kernels.push_back(SimTime::from(kernel_time(kernel, chip, speed_up).total()));
+  for (const plan::Kernel& kernel : program.kernels)
+    out.kernels.push_back(SimTime::from(kernel_time(kernel, chip, speed_up).total()));
   std::vector<SimTime> plans;
-  for (const plan::CollectivePlan& plan : program.plans) plans.push_back(collective_time(plan, fabric.collective_overhead, fabric, speed_up));
-  for (const plan::Collective& collective : program.collectives) out.transfers.push_back(plans[static_cast<std::size_t>(collective.plan)]);
+  for (const plan::CollectivePlan& plan : program.plans)
+    plans.push_back(collective_time(plan, fabric.collective_overhead, fabric, speed_up));
+  for (const plan::Collective& collective : program.collectives)
+    out.transfers.push_back(plans[static_cast<std::size_t>(collective.plan)]);
   out.permute0 = static_cast<std::int32_t>(out.transfers.size());
   for (const plan::Permute& permute : program.permutes) out.transfers.push_back(permute_time(permute, speed_up));
   out.stage_reduce0 = static_cast<std::int32_t>(out.transfers.size());
-  for (const plan::StageReduce& reduce : program.stage_reduces) out.transfers.push_back(stage_reduce_time(reduce, speed_up));
+  for (const plan::StageReduce& reduce : program.stage_reduces)
+    out.transfers.push_back(stage_reduce_time(reduce, speed_up));
   return out;
 }
 
-TimingBackend::TimingBackend(const Durations& durations, std::size_t classes, std::function<std::int64_t(std::int64_t)> batch_ready)
+TimingBackend::TimingBackend(const Durations& durations, std::size_t classes,
+                             std::function<std::int64_t(std::int64_t)> batch_ready)
     : durations_(durations), spent_(classes), batch_ready_(std::move(batch_ready)) {
   for (run::Spent& spent : spent_) spent.exposed.assign(durations.transfers.size(), 0);
 }
 
-// The gap before the kernel is shared out: while a transfer that it waits for was under way, communication; before that, what the
-// transfer itself waited for.
+// The gap before the kernel is shared out: while a transfer that it waits for was under way, communication; before
+// that, what the transfer itself waited for.
 TimeToken TimingBackend::kernel(std::int32_t c, const run::KernelCall& call, const Token& stream, const Token& ready) {
   const std::int64_t start = std::max(stream.ps, ready.ps);
   run::Spent& spent = spent_[static_cast<std::size_t>(c)];
@@ -42,9 +50,15 @@ TimeToken TimingBackend::kernel(std::int32_t c, const run::KernelCall& call, con
     if (ready.transfer >= 0) spent.exposed[static_cast<std::size_t>(ready.transfer)] += start - under_way;
     const std::int64_t before = under_way - stream.ps;
     switch (ready.before) {
-      case Cause::overhead: spent.overhead += before; break;
-      case Cause::input: spent.input += before; break;
-      case Cause::bubble: spent.bubble += before; break;
+      case Cause::overhead:
+        spent.overhead += before;
+        break;
+      case Cause::input:
+        spent.input += before;
+        break;
+      case Cause::bubble:
+        spent.bubble += before;
+        break;
     }
   }
   const SimTime duration = durations_.kernels[static_cast<std::size_t>(call.kernel)];
@@ -54,11 +68,12 @@ TimeToken TimingBackend::kernel(std::int32_t c, const run::KernelCall& call, con
   return {end, end, Cause::overhead, -1};
 }
 
-// Without a break after the transfer whose links, or whose data, it waited for. Data of another stage is different: whatever that stage
-// was doing, the receiver waited for work that another chip had not finished.
+// Without a break after the transfer whose links, or whose data, it waited for. Data of another stage is different:
+// whatever that stage was doing, the receiver waited for work that another chip had not finished.
 TimeToken TimingBackend::transfer(std::int32_t number, const Token& stream, const Token& ready, bool crosses) {
   const std::int64_t start = std::max(stream.ps, ready.ps);
-  TimeToken out{add(start, durations_.transfers[static_cast<std::size_t>(number)]), start, crosses ? Cause::bubble : ready.before, number};
+  TimeToken out{add(start, durations_.transfers[static_cast<std::size_t>(number)]), start,
+                crosses ? Cause::bubble : ready.before, number};
   const TimeToken& last = stream.ps >= ready.ps ? stream : ready;
   if (crosses && &last == &ready) return out;
   if (last.transfer >= 0 && last.ps == start && last.busy_since < start) {
@@ -77,7 +92,8 @@ TimeToken TimingBackend::collective(const run::CollectiveCall& call, const Token
   return out;
 }
 
-TimeToken TimingBackend::permute(const run::PermuteCall& call, const Token& stream, const Token& sender, const Token& receiver) {
+TimeToken TimingBackend::permute(const run::PermuteCall& call, const Token& stream, const Token& sender,
+                                 const Token& receiver) {
   const std::int32_t number = durations_.permute0 + call.permute;
   const TimeToken out = transfer(number, stream, run::join(sender, receiver), true);
   if (observer) {
@@ -93,7 +109,8 @@ TimeToken TimingBackend::stage_reduce(const run::StageReduceCall& call, const To
   const TimeToken out = transfer(number, stream, ready, true);
   if (observer)
     for (std::int32_t c : call.classes)
-      observer({c, plan::InstrKind::stage_reduce, call.stage_reduce, 0, -1, out.ps - durations_.transfers[static_cast<std::size_t>(number)].ps(), out.ps});
+      observer({c, plan::InstrKind::stage_reduce, call.stage_reduce, 0, -1,
+                out.ps - durations_.transfers[static_cast<std::size_t>(number)].ps(), out.ps});
   return out;
 }
 

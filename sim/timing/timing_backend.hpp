@@ -11,13 +11,14 @@
 
 namespace tpusim::timing {
 
-// Durations of everything that a StepProgram can issue, on a machine. Transfers are numbered: collectives, then permutes, then stage
-// reduces.
+// Durations of everything that a StepProgram can issue, on a machine. Transfers are numbered: collectives, then
+// permutes, then stage reduces.
 struct Durations {
   std::vector<SimTime> kernels, transfers;
   std::int32_t permute0 = 0, stage_reduce0 = 0;  // number of the first permute, stage reduce
 };
-Durations durations(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric, const SpeedUp& speed_up = {});
+Durations durations(const plan::StepProgram& program, const topologies::Chip& chip, const fabric::Fabric& fabric,
+                    const SpeedUp& speed_up = {});
 
 // What a backend saw happen, for timelines and for replaying in exactly this order.
 struct Event {
@@ -42,7 +43,9 @@ class TimingBackend {
   Token permute(const run::PermuteCall& call, const Token& stream, const Token& sender, const Token& receiver);
   Token stage_reduce(const run::StageReduceCall& call, const Token& stream, const Token& ready);
   Token allocate(std::int32_t, const run::Instance&, const Token& memory) const { return memory; }
-  Token release(std::int32_t, const run::Instance&, const Token& memory, const Token& done) const { return run::join(memory, done); }
+  Token release(std::int32_t, const run::Instance&, const Token& memory, const Token& done) const {
+    return run::join(memory, done);
+  }
   Token batch(std::int32_t c, std::int64_t step) const;
 
   run::Spent& spent(std::int32_t c) { return spent_[static_cast<std::size_t>(c)]; }

@@ -1,5 +1,6 @@
-// The bubble of pipeline schedules with free communication and equal stages: (p-1)/(m+p-1) of the step for GPipe (Y. Huang et al., NeurIPS
-// 2019, section 2.3) and for 1F1B alike (D. Narayanan et al., SC 2021, section 2.2, as a share of the ideal time: (p-1)/m).
+// The bubble of pipeline schedules with free communication and equal stages: (p-1)/(m+p-1) of the step for GPipe (Y.
+// Huang et al., NeurIPS 2019, section 2.3) and for 1F1B alike (D. Narayanan et al., SC 2021, section 2.2, as a share of
+// the ideal time: (p-1)/m).
 #include <doctest/doctest.h>
 
 #include "sim/strategies/strategies.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 constexpr double kForward = 2e-6, kBackward = 4e-6;
 
-// One site a stage, whose forward takes 2 us and backward 4; transfers take no time; nothing is updated. `alive`: most forward values a
-// stage holds at once.
+// One site a stage, whose forward takes 2 us and backward 4; transfers take no time; nothing is updated. `alive`: most
+// forward values a stage holds at once.
 plan::StepProgram pipeline(strategies::PipelineSchedule schedule, std::int32_t stages, std::int64_t microbatches) {
   StepBuilder b({{"pipeline", stages}});
   const BufferId x = b.buffer("x", plan::Scope::microbatch), dx = b.buffer("dx", plan::Scope::microbatch);
@@ -25,14 +26,17 @@ plan::StepProgram pipeline(strategies::PipelineSchedule schedule, std::int32_t s
   for (std::int32_t s = 0; s + 1 < stages; ++s) {
     down.push_back(b.permute(s, s + 1, ref(x), ref(x, -1), b.resource("down"), Seconds(0)));
     up.push_back(b.permute(s + 1, s, ref(dx, -1), ref(dx), b.resource("up"), Seconds(0)));
-    b.p.permutes[static_cast<std::size_t>(down.back())].bytes = b.p.permutes[static_cast<std::size_t>(up.back())].bytes = 0;
+    b.p.permutes[static_cast<std::size_t>(down.back())].bytes =
+        b.p.permutes[static_cast<std::size_t>(up.back())].bytes = 0;
   }
   std::vector<CallParts> parts;
   for (std::int32_t s = 0; s < stages; ++s) {
     const bool opens = s == 0, closes = s + 1 == stages;
-    const std::int32_t f = b.kernel("f", Seconds(kForward), opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(x, -1)}, {ref(x)});
-    const std::int32_t g = b.kernel("b", Seconds(kBackward), closes ? std::vector<BufferRef>{ref(x)} : std::vector<BufferRef>{ref(dx)},
-                                    opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx, -1)});
+    const std::int32_t f = b.kernel("f", Seconds(kForward),
+                                    opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(x, -1)}, {ref(x)});
+    const std::int32_t g =
+        b.kernel("b", Seconds(kBackward), closes ? std::vector<BufferRef>{ref(x)} : std::vector<BufferRef>{ref(dx)},
+                 opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx, -1)});
     const auto at = static_cast<std::size_t>(s);
     for (ir::Phase phase : {ir::Phase::forward, ir::Phase::backward}) {
       plan::CallKind kind;
@@ -52,7 +56,8 @@ plan::StepProgram pipeline(strategies::PipelineSchedule schedule, std::int32_t s
       plan::Segment out;
       out.repeat = segment.repeat;
       for (const plan::Unit& unit : segment.body)
-        if (unit.phase != ir::Phase::update) out.body.push_back({s, 2 * s + (unit.phase == ir::Phase::forward ? 0 : 1), unit.microbatch});
+        if (unit.phase != ir::Phase::update)
+          out.body.push_back({s, 2 * s + (unit.phase == ir::Phase::forward ? 0 : 1), unit.microbatch});
       if (!out.body.empty()) b.p.schedules[at].segments.push_back(out);
     }
   }
@@ -68,7 +73,8 @@ fabric::Fabric fabric_of(const plan::StepProgram& program) {
 
 }  // namespace
 
-TEST_CASE("GPipe and 1F1B take (m + p - 1) microbatches' time for the first step, and their bubble is (p-1)/(m+p-1) of it") {
+TEST_CASE(
+    "GPipe and 1F1B take (m + p - 1) microbatches' time for the first step, and their bubble is (p-1)/(m+p-1) of it") {
   for (const auto schedule : {strategies::PipelineSchedule::gpipe, strategies::PipelineSchedule::one_f_one_b})
     for (std::int32_t p : {1, 2, 4, 8})
       for (std::int64_t m : {1, 2, 7, 8, 32}) {
@@ -82,7 +88,8 @@ TEST_CASE("GPipe and 1F1B take (m + p - 1) microbatches' time for the first step
 }
 
 TEST_CASE("with an update that waits for all stages every step has that bubble, and it is counted as one") {
-  // The sum over stages takes 1 ps and joins the steps: the period is (m + p - 1)(f + b) and each device computes m (f + b) of it.
+  // The sum over stages takes 1 ps and joins the steps: the period is (m + p - 1)(f + b) and each device computes m (f
+  // + b) of it.
   for (const auto schedule : {strategies::PipelineSchedule::gpipe, strategies::PipelineSchedule::one_f_one_b})
     for (std::int32_t p : {2, 4, 8})
       for (std::int64_t m : {8, 32}) {
@@ -95,7 +102,8 @@ TEST_CASE("with an update that waits for all stages every step has that bubble, 
         // Writes by the last backward kernels are what the sum waits for.
         for (plan::Kernel& k : b.p.kernels)
           if (k.label == "b") k.writes.emplace_back(ir::ValueId(), ref(g));
-        const std::int32_t sum = b.stage_reduce(ref(g), stages, b.resource("sums"), Seconds(static_cast<double>(p - 1) * 1e-12));
+        const std::int32_t sum =
+            b.stage_reduce(ref(g), stages, b.resource("sums"), Seconds(static_cast<double>(p - 1) * 1e-12));
         const std::int32_t after = b.kernel("after", Seconds(1e-12), {ref(g)}, {});
         for (std::int32_t s = 0; s < p; ++s) {
           plan::CallKind kind;
@@ -115,7 +123,8 @@ TEST_CASE("with an update that waits for all stages every step has that bubble, 
         const double microbatch = kForward + kBackward, period = static_cast<double>(m + p - 1) * microbatch;
         CHECK(std::abs(t.period.seconds().value() - period) < static_cast<double>(p + 2) * 1e-12);
         CHECK(t.compute.value() == doctest::Approx(static_cast<double>(m) * microbatch).epsilon(1e-6));
-        CHECK(t.bubble.value() / t.period.seconds().value() == doctest::Approx(static_cast<double>(p - 1) / static_cast<double>(m + p - 1)).epsilon(1e-6));
+        CHECK(t.bubble.value() / t.period.seconds().value() ==
+              doctest::Approx(static_cast<double>(p - 1) / static_cast<double>(m + p - 1)).epsilon(1e-6));
       }
 }
 
@@ -130,7 +139,8 @@ TEST_CASE("1F1B runs forward at most min(p - s, m) microbatches ahead of backwar
             for (std::int64_t r = 0; r < segment.repeat; ++r)
               for (const plan::Call& call : segment.body) most = std::max(most, alive += call.kind % 2 == 0 ? 1 : -1);
           CHECK(alive == 0);
-          CHECK(most == (schedule == strategies::PipelineSchedule::gpipe && p > 1 ? m : std::min<std::int64_t>(p - s, m)));
+          CHECK(most ==
+                (schedule == strategies::PipelineSchedule::gpipe && p > 1 ? m : std::min<std::int64_t>(p - s, m)));
         }
       }
 }

@@ -1,6 +1,6 @@
-// Worked examples of the literature. Source of each: "book" is Austin et al., "How to Scale Your Model" (github.com/jax-ml/scaling-book,
-// commit 0819a7d), with its chapter. Where the book rounds a sum to its limit (1 - 1/n becomes 1, latency vanishes), the limit's formula is
-// evaluated for the example's own n.
+// Worked examples of the literature. Source of each: "book" is Austin et al., "How to Scale Your Model"
+// (github.com/jax-ml/scaling-book, commit 0819a7d), with its chapter. Where the book rounds a sum to its limit (1 - 1/n
+// becomes 1, latency vanishes), the limit's formula is evaluated for the example's own n.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -40,7 +40,8 @@ double collective(CollectiveKind kind, double bytes, std::int64_t n, fabric::Lin
   axis.beta = BytesPerSecond(one_way);
   fabric::Fabric fabric;
   fabric.axes.resize(1);
-  const plan::CollectivePlan p = plan::choose(kind, ir::Reduction::sum, static_cast<std::int64_t>(bytes / 2), 2, {axis});
+  const plan::CollectivePlan p =
+      plan::choose(kind, ir::Reduction::sum, static_cast<std::int64_t>(bytes / 2), 2, {axis});
   return timing::collective_time(p, Seconds(0), fabric).seconds().value();
 }
 
@@ -69,7 +70,8 @@ TEST_CASE("10^12 FLOP take 1.01 ms on an H100 and 1.1 ms on a v6e") {
 }
 
 TEST_CASE("a product is bound by compute from 240 tokens on a v5e, 298 on an H100, 120 with int8 weights") {
-  // Book, roofline and its questions 2 and 5: peak / bandwidth; 1.97e14 / 8.2e11 = 240, 1e15 / 3.35e12 = 298, half of 240 for half the bytes.
+  // Book, roofline and its questions 2 and 5: peak / bandwidth; 1.97e14 / 8.2e11 = 240, 1e15 / 3.35e12 = 298, half of
+  // 240 for half the bytes.
   CHECK(critical_batch(1.97e14, 8.2e11, 2) == doctest::Approx(240).epsilon(0.005));
   CHECK(critical_batch(1e15, 3.35e12, 2) == doctest::Approx(298).epsilon(0.005));
   CHECK(critical_batch(1.97e14, 8.2e11, 1) == doctest::Approx(120).epsilon(0.02));
@@ -82,30 +84,41 @@ TEST_CASE("a product whose contraction is split over two chips is bound by compu
   copy.bytes = 2 * b * f;
   copy.beta = BytesPerSecond(4.5e10);
   const auto ratio = [&](std::int64_t d) {
-    return timing::kernel_time(product(b, f, d / 2), chip_with(1.97e14, 1e30)).total().value() / timing::permute_time(copy).seconds().value();
+    return timing::kernel_time(product(b, f, d / 2), chip_with(1.97e14, 1e30)).total().value() /
+           timing::permute_time(copy).seconds().value();
   };
   CHECK(ratio(8738) < 1);  // 8755 (1 - 0.002)
   CHECK(ratio(8774) > 1);
 }
 
-TEST_CASE("gathering bf16[2048,8192] over an axis of 4 of a v5e takes 3/4 of the limit's 373 us on a ring, 559 us on a line") {
-  // Book, sharding, quiz 2: V = 33,554,432 B, W = 4.5e10 one way. Ring: limit V / 2W = 372.8 us, for n = 4 times 3/4. Line: 3 V/4 / W = 559 us.
-  CHECK(collective(CollectiveKind::all_gather, 33554432, 4, fabric::Link::ring, 4.5e10, 0) == doctest::Approx(33554432 / 9e10 * 0.75).epsilon(1e-6));
-  CHECK(collective(CollectiveKind::all_gather, 33554432, 4, fabric::Link::line, 4.5e10, 0) == doctest::Approx(0.000559).epsilon(0.01));
+TEST_CASE(
+    "gathering bf16[2048,8192] over an axis of 4 of a v5e takes 3/4 of the limit's 373 us on a ring, 559 us on a "
+    "line") {
+  // Book, sharding, quiz 2: V = 33,554,432 B, W = 4.5e10 one way. Ring: limit V / 2W = 372.8 us, for n = 4 times 3/4.
+  // Line: 3 V/4 / W = 559 us.
+  CHECK(collective(CollectiveKind::all_gather, 33554432, 4, fabric::Link::ring, 4.5e10, 0) ==
+        doctest::Approx(33554432 / 9e10 * 0.75).epsilon(1e-6));
+  CHECK(collective(CollectiveKind::all_gather, 33554432, 4, fabric::Link::line, 4.5e10, 0) ==
+        doctest::Approx(0.000559).epsilon(0.01));
 }
 
 TEST_CASE("a small gather is the latency of its hops: 3 us over a line of 4, 2 us over a ring of 4") {
-  // Book, sharding, quiz 2 and question 3: 1 us a hop. bf16[256,256] is 131,072 B, whose 3 x 32,768 / 4.5e10 = 2.2 us the book leaves out.
+  // Book, sharding, quiz 2 and question 3: 1 us a hop. bf16[256,256] is 131,072 B, whose 3 x 32,768 / 4.5e10 = 2.2 us
+  // the book leaves out.
   const double line = collective(CollectiveKind::all_gather, 131072, 4, fabric::Link::line, 4.5e10, 1e-6);
   CHECK(line - 3 * 32768 / 4.5e10 == doctest::Approx(3e-6).epsilon(1e-5));
-  CHECK(collective(CollectiveKind::all_gather, 256, 4, fabric::Link::ring, 4.5e10, 1e-6) == doctest::Approx(2e-6).epsilon(0.1));
+  CHECK(collective(CollectiveKind::all_gather, 256, 4, fabric::Link::ring, 4.5e10, 1e-6) ==
+        doctest::Approx(2e-6).epsilon(0.1));
 }
 
 TEST_CASE("gathers and sums of bf16[1024,4096] on a v4 4x4x4 take 3/4 of the limits 23.3 us and 11.65 us") {
-  // Book, sharding, question 2. Gather over X of [B_X, D_Y]: V = 2 B D / 4, limit V / 9e10. All-reduce over Z of a [B/4, D/4] shard: 2 V / 9e10.
+  // Book, sharding, question 2. Gather over X of [B_X, D_Y]: V = 2 B D / 4, limit V / 9e10. All-reduce over Z of a
+  // [B/4, D/4] shard: 2 V / 9e10.
   const double v = 2.0 * 1024 * 4096 / 4;
-  CHECK(collective(CollectiveKind::all_gather, v, 4, fabric::Link::ring, 4.5e10, 0) == doctest::Approx(2.33e-5 * 0.75).epsilon(0.02));
-  CHECK(collective(CollectiveKind::all_reduce, v / 4, 4, fabric::Link::ring, 4.5e10, 0) == doctest::Approx(1.165e-5 * 0.75).epsilon(0.03));
+  CHECK(collective(CollectiveKind::all_gather, v, 4, fabric::Link::ring, 4.5e10, 0) ==
+        doctest::Approx(2.33e-5 * 0.75).epsilon(0.02));
+  CHECK(collective(CollectiveKind::all_reduce, v / 4, 4, fabric::Link::ring, 4.5e10, 0) ==
+        doctest::Approx(1.165e-5 * 0.75).epsilon(0.03));
 }
 
 TEST_CASE("a one-way gather puts N^2 (1 - 1/D) scalars on each link") {
@@ -114,11 +127,13 @@ TEST_CASE("a one-way gather puts N^2 (1 - 1/D) scalars on each link") {
   axis.size = axis.physical_size = 8;
   axis.beta = BytesPerSecond(1);
   for (plan::Candidate& c : plan::candidates(CollectiveKind::all_gather, ir::Reduction::sum, 512 * 512, 1, {axis}))
-    if (c.plan.phases[0].works[0].algorithm == plan::LineAlgorithm::ring) CHECK(c.plan.bytes_per_member() == 512.0 * 512 * (1 - 1.0 / 8));
+    if (c.plan.phases[0].works[0].algorithm == plan::LineAlgorithm::ring)
+      CHECK(c.plan.bytes_per_member() == 512.0 * 512 * (1 - 1.0 / 8));
 }
 
 TEST_CASE("parameters are counted as the book and the papers count them, plus the norms") {
-  // Book, transformers, question 1: D 4096, F 16384, V 32000, 64 layers, full heads: 17,442,275,328 with one norm a layer; here two, and a last.
+  // Book, transformers, question 1: D 4096, F 16384, V 32000, 64 layers, full heads: 17,442,275,328 with one norm a
+  // layer; here two, and a last.
   models::ModelConfig m;
   m.layers = 64;
   m.embed = 4096;
@@ -164,26 +179,31 @@ std::int64_t resident(const plan::StepProgram& program, plan::Category category)
 }  // namespace
 
 TEST_CASE("a step's model FLOPs are 72 B s l h^2 (1 + s/6h + V/12lh)") {
-  // D. Narayanan et al., SC 2021, appendix, without recomputation (three quarters of their equation 3's products in the layers).
+  // D. Narayanan et al., SC 2021, appendix, without recomputation (three quarters of their equation 3's products in the
+  // layers).
   for (ir::AttentionKind attention : {ir::AttentionKind::flash, ir::AttentionKind::unfused})
-    for (const std::vector<strategies::RequestedAxis>& mesh : {std::vector<strategies::RequestedAxis>{{"data", 4}}, {{"fsdp", 2}, {"tensor", 2}}, {{"pipeline", 1}, {"tensor", 4}}}) {
+    for (const std::vector<strategies::RequestedAxis>& mesh : {std::vector<strategies::RequestedAxis>{{"data", 4}},
+                                                               {{"fsdp", 2}, {"tensor", 2}},
+                                                               {{"pipeline", 1}, {"tensor", 4}}}) {
       session::JobSpec s = gpt(mesh);
       s.attention = attention;
       const double b = 16, len = 128, l = 3, h = 256, v = 512;
-      CHECK(play(s, ideal_slice({2, 2, 1})).timing.model_flops == doctest::Approx(72 * b * len * l * h * h * (1 + len / (6 * h) + v / (12 * l * h))).epsilon(1e-12));
+      CHECK(play(s, ideal_slice({2, 2, 1})).timing.model_flops ==
+            doctest::Approx(72 * b * len * l * h * h * (1 + len / (6 * h) + v / (12 * l * h))).epsilon(1e-12));
     }
 }
 
 TEST_CASE("f32 parameters and Adam's moments take 12 bytes a parameter, divided by the devices that share them") {
-  // AI-Hypercomputer/maxtext, docs, understand_logs_and_metrics.md: 12 bytes a parameter over fsdp. NVIDIA/Megatron-LM README, distributed
-  // optimizer, fp32: parameters 4, moments 8, the latter over d with ZeRO-1.
+  // AI-Hypercomputer/maxtext, docs, understand_logs_and_metrics.md: 12 bytes a parameter over fsdp. NVIDIA/Megatron-LM
+  // README, distributed optimizer, fp32: parameters 4, moments 8, the latter over d with ZeRO-1.
   for (std::int64_t d : {2, 4}) {
     const double parameters = static_cast<double>(models::parameter_count(gpt({}).model));
     const auto held = [&](const std::string& axis, int stage) {
       session::JobSpec s = gpt({{axis, d}});
       s.strategies.zero_stage = stage;
       const plan::StepProgram p = play(s, ideal_slice({d, 1, 1})).plan.program;
-      return std::make_pair(static_cast<double>(resident(p, plan::Category::parameters)) / parameters, static_cast<double>(resident(p, plan::Category::optimizer)) / parameters);
+      return std::make_pair(static_cast<double>(resident(p, plan::Category::parameters)) / parameters,
+                            static_cast<double>(resident(p, plan::Category::optimizer)) / parameters);
     };
     const double share = 1 / static_cast<double>(d);
     CHECK(held("data", 1) == std::make_pair(4.0, 8.0));

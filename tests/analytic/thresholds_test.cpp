@@ -1,6 +1,7 @@
-// The tokens per chip at which the collectives of a block take as long as its compute: Austin et al., "How to Scale Your Model"
-// (jax-ml/scaling-book), training chapter, on the ideal chip: peak C = 4.59e14 FLOP/s, one direction of a link W = 9e10 B/s, nothing else
-// costs anything. A block is a plain MLP, D x F and F x D, all in bf16; T tokens a chip.
+// The tokens per chip at which the collectives of a block take as long as its compute: Austin et al., "How to Scale
+// Your Model" (jax-ml/scaling-book), training chapter, on the ideal chip: peak C = 4.59e14 FLOP/s, one direction of a
+// link W = 9e10 B/s, nothing else costs anything. A block is a plain MLP, D x F and F x D, all in bf16; T tokens a
+// chip.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,7 +21,8 @@ struct Share {
   double tensor_passes = 0;                  // collectives over the tensor axis for each block, an all-reduce being two
 };
 
-Share share(const topologies::Shape& shape, const std::vector<strategies::RequestedAxis>& mesh, std::int64_t tokens_per_chip, std::int64_t mlp, bool sequence_parallel = false) {
+Share share(const topologies::Shape& shape, const std::vector<strategies::RequestedAxis>& mesh,
+            std::int64_t tokens_per_chip, std::int64_t mlp, bool sequence_parallel = false) {
   session::JobSpec spec;
   spec.model.family = models::Family::mlp;
   spec.model.layers = 2;
@@ -62,8 +64,8 @@ void check_crossing(double tokens, const std::function<double(std::int64_t)>& bu
 }  // namespace
 
 TEST_CASE("FSDP over k axes of size X is bound by compute from 2550/k (1 - X^-k) tokens a chip") {
-  // Two gathers of the parameters and one reduce-scatter of the gradients, V = 4 D F bytes each: 3 V (1 - 1/n) / (2 k W).
-  // Compute 12 T D F / C. Equal at T = C (1 - 1/n) / (2 k W), and C / (2 W) = 2550.
+  // Two gathers of the parameters and one reduce-scatter of the gradients, V = 4 D F bytes each: 3 V (1 - 1/n) / (2 k
+  // W). Compute 12 T D F / C. Equal at T = C (1 - 1/n) / (2 k W), and C / (2 W) = 2550.
   static_assert(kPeak / (2 * kLink) == 2550);
   for (std::int64_t x : {4, 8, 16})
     for (int k : {1, 2, 3}) {
@@ -77,15 +79,21 @@ TEST_CASE("FSDP over k axes of size X is bound by compute from 2550/k (1 - X^-k)
     }
 }
 
-TEST_CASE("fsdp 256 + tensor 4 on 4x16x16, mlp 32768: the threshold for the collectives that the plan has, and the book's 414 for the book's") {
-  // Parameters of a block are 4 D F / 4 = D F bytes a tensor group: 3 D F (1 - 1/256) / (2 * 2 W). A pass over the tensor axis moves
-  // 4 T tokens x D x 2 bytes: 8 T D (1 - 1/4) / (2 W) = 3 T D / W. Compute 12 T D F / C. With c passes a block the two sums are equal at
+TEST_CASE(
+    "fsdp 256 + tensor 4 on 4x16x16, mlp 32768: the threshold for the collectives that the plan has, and the book's "
+    "414 for the book's") {
+  // Parameters of a block are 4 D F / 4 = D F bytes a tensor group: 3 D F (1 - 1/256) / (2 * 2 W). A pass over the
+  // tensor axis moves 4 T tokens x D x 2 bytes: 8 T D (1 - 1/4) / (2 W) = 3 T D / W. Compute 12 T D F / C. With c
+  // passes a block the two sums are equal at
   //   T = [3 F (1 - 1/256) / (4 W)] / (12 F / C - 3 c / W):   c = 4: 376.0   c = 5: 394.0   c = 6: 414.2
-  // c = 4 without sequence parallelism (an all-reduce forward, one backward). c = 5 with it: gather and reduce-scatter forward, the same
-  // backward, and the input, which was not kept, gathered again. The book doubles forward's two for backward (4 in all there), gathering the
-  // output's gradient for each of the two products; here one gather serves both.
+  // c = 4 without sequence parallelism (an all-reduce forward, one backward). c = 5 with it: gather and reduce-scatter
+  // forward, the same backward, and the input, which was not kept, gathered again. The book doubles forward's two for
+  // backward (4 in all there), gathering the output's gradient for each of the two products; here one gather serves
+  // both.
   const double f = 32768;
-  const auto threshold = [&](double c) { return 3 * f * (1 - 1.0 / 256) / (4 * kLink) / (12 * f / kPeak - 3 * c / kLink); };
+  const auto threshold = [&](double c) {
+    return 3 * f * (1 - 1.0 / 256) / (4 * kLink) / (12 * f / kPeak - 3 * c / kLink);
+  };
   const std::vector<strategies::RequestedAxis> mesh = {{"fsdp", 256}, {"tensor", 4}};
   const auto measured = [&](bool sequence_parallel, double passes, double counted) {
     check_crossing(threshold(counted), [&](std::int64_t tokens) {

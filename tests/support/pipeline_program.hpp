@@ -1,5 +1,5 @@
-// A hand-built training step: stages of layers, microbatches, and every kind of dependence that a plan can hold. Shapes and durations come
-// from the caller, so that tests can draw them at random.
+// A hand-built training step: stages of layers, microbatches, and every kind of dependence that a plan can hold. Shapes
+// and durations come from the caller, so that tests can draw them at random.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@ namespace tpusim::testing {
 enum class GradientMode { none, all_reduce_in_place, reduce_scatter, every_microbatch };
 
 struct PipelineShape {
-  std::int32_t stages = 1, layers = 1;      // layers of one stage
+  std::int32_t stages = 1, layers = 1;  // layers of one stage
   std::int64_t microbatches = 1;
-  std::int64_t data = 2;                    // size of the data axis
-  bool data_major = false;                  // mesh (data, pipeline), else (pipeline, data)
-  bool gpipe = false;                       // else 1F1B
-  bool unequal = false;                     // every stage has kernels of its own
-  bool gather = false;                      // parameters are gathered one call ahead
-  bool await = false;                       // the compute stream waits for each gradient reduction
-  bool tied = false;                        // first and last site share a gradient (two stages or more)
-  bool two_links = false;                   // gathers and gradients use different links
-  bool early_gradient = false;              // the gradient is made some kernels before the call ends
+  std::int64_t data = 2;        // size of the data axis
+  bool data_major = false;      // mesh (data, pipeline), else (pipeline, data)
+  bool gpipe = false;           // else 1F1B
+  bool unequal = false;         // every stage has kernels of its own
+  bool gather = false;          // parameters are gathered one call ahead
+  bool await = false;           // the compute stream waits for each gradient reduction
+  bool tied = false;            // first and last site share a gradient (two stages or more)
+  bool two_links = false;       // gathers and gradients use different links
+  bool early_gradient = false;  // the gradient is made some kernels before the call ends
   GradientMode gradients = GradientMode::none;
   std::function<Seconds()> compute, transfer;  // durations, in the order of construction
 };
@@ -44,14 +44,17 @@ class PipelineProgram {
   // What the kernels of a block are.
   struct Block {
     bool opens = false, closes = false;  // the model's first, last site
-    std::int32_t f1, f2, b1, b2, first_gradient, more_gradient, update, gather_f = -1, reduce = -1, add = -1, add_first = -1;
+    std::int32_t f1, f2, b1, b2, first_gradient, more_gradient, update, gather_f = -1, reduce = -1, add = -1,
+                                                                        add_first = -1;
     std::int32_t tied_first = -1, tied_more = -1, tied_update = -1;
     BufferId w, wg, h, t, u, g, gr, d, lg, lr;
   };
 
   explicit PipelineProgram(const PipelineShape& shape)
-      : s_(shape), b_(shape.data_major ? std::vector<std::pair<std::string, std::int64_t>>{{"data", shape.data}, {"pipeline", shape.stages}}
-                                       : std::vector<std::pair<std::string, std::int64_t>>{{"pipeline", shape.stages}, {"data", shape.data}}) {}
+      : s_(shape),
+        b_(shape.data_major
+               ? std::vector<std::pair<std::string, std::int64_t>>{{"data", shape.data}, {"pipeline", shape.stages}}
+               : std::vector<std::pair<std::string, std::int64_t>>{{"pipeline", shape.stages}, {"data", shape.data}}) {}
 
   plan::StepProgram run() {
     const std::int32_t link = b_.resource("link");
@@ -95,27 +98,35 @@ class PipelineProgram {
     b.d = b_.buffer("d", plan::Scope::microbatch, true);
     b.lg = b_.buffer("lg", plan::Scope::call);
     b.lr = b_.buffer("lr", plan::Scope::call);
-    const BufferRef weight = ref(s_.gather ? b.wg : b.w), in = opens ? ref(b.d) : ref(x_, -1), out = closes ? ref(x_) : ref(dx_);
+    const BufferRef weight = ref(s_.gather ? b.wg : b.w), in = opens ? ref(b.d) : ref(x_, -1),
+                    out = closes ? ref(x_) : ref(dx_);
     b.f1 = b_.kernel("f1", s_.compute(), {in, weight}, {ref(b.t)});
     b.f2 = b_.kernel("f2", s_.compute(), {ref(b.t)}, {ref(x_), ref(b.h)});
     b.b1 = b_.kernel("b1", s_.compute(), {out, ref(b.h)}, {ref(b.u)});
-    b.b2 = b_.kernel("b2", s_.compute(), {ref(b.u), weight}, opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx_, -1)});
+    b.b2 = b_.kernel("b2", s_.compute(), {ref(b.u), weight},
+                     opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx_, -1)});
     const bool every = s_.gradients == GradientMode::every_microbatch;
     b.first_gradient = b_.kernel("g", s_.compute(), {ref(b.u)}, {ref(every ? b.lg : b.g)});
     b.more_gradient = every ? b.first_gradient : b_.kernel("g+", s_.compute(), {ref(b.u), ref(b.g)}, {ref(b.g)});
-    if (s_.gather) b.gather_f = b_.collective(plan::CollectiveKind::all_gather, "w", data_axis_, gather_link_, s_.transfer(), {ref(b.w)}, {ref(b.wg)});
+    if (s_.gather)
+      b.gather_f = b_.collective(plan::CollectiveKind::all_gather, "w", data_axis_, gather_link_, s_.transfer(),
+                                 {ref(b.w)}, {ref(b.wg)});
     BufferRef final_gradient = ref(b.g);
     switch (s_.gradients) {
-      case GradientMode::none: break;
+      case GradientMode::none:
+        break;
       case GradientMode::all_reduce_in_place:
-        b.reduce = b_.collective(plan::CollectiveKind::all_reduce, "g", data_axis_, gradient_link_, s_.transfer(), {ref(b.g)}, {ref(b.g)});
+        b.reduce = b_.collective(plan::CollectiveKind::all_reduce, "g", data_axis_, gradient_link_, s_.transfer(),
+                                 {ref(b.g)}, {ref(b.g)});
         break;
       case GradientMode::reduce_scatter:
-        b.reduce = b_.collective(plan::CollectiveKind::reduce_scatter, "g", data_axis_, gradient_link_, s_.transfer(), {ref(b.g)}, {ref(b.gr)});
+        b.reduce = b_.collective(plan::CollectiveKind::reduce_scatter, "g", data_axis_, gradient_link_, s_.transfer(),
+                                 {ref(b.g)}, {ref(b.gr)});
         final_gradient = ref(b.gr);
         break;
       case GradientMode::every_microbatch:
-        b.reduce = b_.collective(plan::CollectiveKind::reduce_scatter, "g", data_axis_, gradient_link_, s_.transfer(), {ref(b.lg)}, {ref(b.lr)});
+        b.reduce = b_.collective(plan::CollectiveKind::reduce_scatter, "g", data_axis_, gradient_link_, s_.transfer(),
+                                 {ref(b.lg)}, {ref(b.lr)});
         b.add_first = b_.kernel("set", s_.compute(), {ref(b.lr)}, {ref(b.g)});
         b.add = b_.kernel("add", s_.compute(), {ref(b.lr), ref(b.g)}, {ref(b.g)});
         break;
@@ -140,7 +151,9 @@ class PipelineProgram {
     };
     const std::vector<BufferRef> gathered = s_.gather ? std::vector<BufferRef>{ref(b.wg)} : std::vector<BufferRef>{};
     if (k.phase == ir::Phase::forward) {
-      if (receives) out.prefetch.push_back(Ins(InstrKind::receive, down_[static_cast<std::size_t>(k.stage) - 1]).makes({ref(x_, -1)}));
+      if (receives)
+        out.prefetch.push_back(
+            Ins(InstrKind::receive, down_[static_cast<std::size_t>(k.stage) - 1]).makes({ref(x_, -1)}));
       gather();
       std::vector<BufferRef> over = gathered;
       if (!b.opens) over.push_back(ref(x_, -1));
@@ -165,14 +178,17 @@ class PipelineProgram {
   }
 
   template <class Gather>
-  void backward(const plan::CallKind& k, const Block& b, bool receives, bool sends, const std::vector<BufferRef>& gathered, CallParts& out, Gather gather) {
+  void backward(const plan::CallKind& k, const Block& b, bool receives, bool sends,
+                const std::vector<BufferRef>& gathered, CallParts& out, Gather gather) {
     const auto kernel = [](std::int32_t body) { return Ins(InstrKind::kernel, body); };
     const bool every = s_.gradients == GradientMode::every_microbatch;
-    if (receives) out.prefetch.push_back(Ins(InstrKind::receive, up_[static_cast<std::size_t>(k.stage)]).makes({ref(dx_)}));
+    if (receives)
+      out.prefetch.push_back(Ins(InstrKind::receive, up_[static_cast<std::size_t>(k.stage)]).makes({ref(dx_)}));
     gather();
     out.main.push_back(kernel(b.b1).makes({ref(b.u)}).frees({ref(b.h), b.closes ? ref(x_) : ref(dx_)}));
     Ins gradient = kernel(k.first ? b.first_gradient : b.more_gradient);
-    Ins input = kernel(b.b2).makes(b.opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx_, -1)}).frees(gathered);
+    Ins input =
+        kernel(b.b2).makes(b.opens ? std::vector<BufferRef>{} : std::vector<BufferRef>{ref(dx_, -1)}).frees(gathered);
     (s_.early_gradient ? input : gradient).frees({ref(b.u)});  // by the one that comes later
     if (every)
       gradient.makes({ref(b.lg)});
@@ -209,9 +225,11 @@ class PipelineProgram {
     k.last = last;
     if (phase != ir::Phase::update) {
       const bool opens = site > 0 && b_.p.sites[static_cast<std::size_t>(site) - 1].stage != s.stage;
-      const bool closes = site + 1 < static_cast<std::int32_t>(b_.p.sites.size()) && b_.p.sites[static_cast<std::size_t>(site) + 1].stage != s.stage;
+      const bool closes = site + 1 < static_cast<std::int32_t>(b_.p.sites.size()) &&
+                          b_.p.sites[static_cast<std::size_t>(site) + 1].stage != s.stage;
       const bool forward = phase == ir::Phase::forward;
-      k.stage_edge = static_cast<std::int8_t>(((forward ? opens : closes) ? 1 : 0) + ((forward ? closes : opens) ? 2 : 0));
+      k.stage_edge =
+          static_cast<std::int8_t>(((forward ? opens : closes) ? 1 : 0) + ((forward ? closes : opens) ? 2 : 0));
       if (k.stage_edge != 0) k.stage = s.stage;
     }
     const std::size_t before = b_.p.call_kinds.size();
@@ -228,7 +246,9 @@ class PipelineProgram {
       out = {{{f0}, m}, {{{ir::Phase::backward, 0}}, m}};
     } else {
       const std::int64_t warm = std::min<std::int64_t>(s_.stages - 1 - stage, m);
-      out = {{{f0}, warm}, {{{ir::Phase::forward, warm}, {ir::Phase::backward, 0}}, m - warm}, {{{ir::Phase::backward, m - warm}}, warm}};
+      out = {{{f0}, warm},
+             {{{ir::Phase::forward, warm}, {ir::Phase::backward, 0}}, m - warm},
+             {{{ir::Phase::backward, m - warm}}, warm}};
     }
     out.push_back({{{ir::Phase::update, -1}}, 1});
     return out;
@@ -259,7 +279,8 @@ class PipelineProgram {
     const std::int64_t microbatch = update ? -1 : u.microbatch + shift;
     for (std::int32_t i = begin; i < end; ++i) {
       const std::int32_t site = back ? begin + end - 1 - i : i;
-      out.push_back({site, kind_of(site, u.phase, back && microbatch == 0, back && microbatch == s_.microbatches - 1), microbatch});
+      out.push_back({site, kind_of(site, u.phase, back && microbatch == 0, back && microbatch == s_.microbatches - 1),
+                     microbatch});
     }
   }
 

@@ -18,7 +18,9 @@ using plan::BufferRef;
 using plan::Instr;
 using plan::InstrKind;
 
-inline BufferRef ref(BufferId buffer, std::int32_t site_delta = 0) { return {buffer, site_delta}; }
+inline BufferRef ref(BufferId buffer, std::int32_t site_delta = 0) {
+  return {buffer, site_delta};
+}
 
 // An instruction with chainable lists.
 struct Ins : Instr {
@@ -65,7 +67,8 @@ class StepBuilder {
     p.resource_names.push_back(name);
     return p.resources++;
   }
-  std::int32_t kernel(std::string_view label, Seconds time, const std::vector<BufferRef>& reads, const std::vector<BufferRef>& writes) {
+  std::int32_t kernel(std::string_view label, Seconds time, const std::vector<BufferRef>& reads,
+                      const std::vector<BufferRef>& writes) {
     plan::Kernel k;
     k.label = label;
     k.fixed = time;
@@ -75,8 +78,8 @@ class StepBuilder {
     return static_cast<std::int32_t>(p.kernels.size() - 1);
   }
   // Over one mesh axis, by a ring of `size` members that takes `time` in all: one step of time / steps each.
-  std::int32_t collective(plan::CollectiveKind kind, std::string_view label, int mesh_axis, std::int32_t resource, Seconds time,
-                          const std::vector<BufferRef>& reads, const std::vector<BufferRef>& writes) {
+  std::int32_t collective(plan::CollectiveKind kind, std::string_view label, int mesh_axis, std::int32_t resource,
+                          Seconds time, const std::vector<BufferRef>& reads, const std::vector<BufferRef>& writes) {
     plan::GroupAxis axis;
     axis.physical = resource;
     axis.size = p.mesh.axes[static_cast<std::size_t>(mesh_axis)].size;
@@ -97,7 +100,8 @@ class StepBuilder {
     p.collectives.push_back(c);
     return static_cast<std::int32_t>(p.collectives.size() - 1);
   }
-  std::int32_t permute(std::int32_t from, std::int32_t to, BufferRef source, BufferRef target, std::int32_t resource, Seconds time) {
+  std::int32_t permute(std::int32_t from, std::int32_t to, BufferRef source, BufferRef target, std::int32_t resource,
+                       Seconds time) {
     plan::Permute q;
     q.buffer = source;
     q.target = target;
@@ -145,12 +149,14 @@ class StepBuilder {
   }
 };
 
-// A call's instructions as lower() divides them: issued at the head of the preceding call, its own, left to the following call.
+// A call's instructions as lower() divides them: issued at the head of the preceding call, its own, left to the
+// following call.
 struct CallParts {
   std::vector<Instr> prefetch, main, deferred;
 };
 
-// One template for every neighbourhood that occurs in the schedules, from the parts of each kind. In an update call what was deferred comes first.
+// One template for every neighbourhood that occurs in the schedules, from the parts of each kind. In an update call
+// what was deferred comes first.
 inline void make_templates(StepBuilder& b, const std::vector<CallParts>& parts) {
   std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t>> seen;
   const auto need = [&](std::int32_t kind, std::int32_t previous, std::int32_t next) {

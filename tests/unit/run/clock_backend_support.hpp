@@ -14,7 +14,7 @@ struct ClockBackend {
   static constexpr bool kOrdered = true;
   std::vector<std::int64_t> kernels, collectives, permutes;  // ps, by body
   std::int64_t stage_reduce_ps = 1;
-  std::vector<std::int64_t> batches;                         // by step; empty: always there
+  std::vector<std::int64_t> batches;  // by step; empty: always there
   std::vector<Spent> all = std::vector<Spent>(64);
   struct Interval {
     std::string what;
@@ -36,16 +36,20 @@ struct ClockBackend {
     return run_from("kernel " + std::to_string(call.kernel), start, kernels[static_cast<std::size_t>(call.kernel)]);
   }
   Token collective(const CollectiveCall& call, const Token& stream, const Token& ready) {
-    return run_from("collective " + std::to_string(call.collective), std::max(stream.ps, ready.ps), collectives[static_cast<std::size_t>(call.collective)]);
+    return run_from("collective " + std::to_string(call.collective), std::max(stream.ps, ready.ps),
+                    collectives[static_cast<std::size_t>(call.collective)]);
   }
   Token permute(const PermuteCall& call, const Token& stream, const Token& sender, const Token& receiver) {
-    return run_from("permute " + std::to_string(call.permute), std::max({stream.ps, sender.ps, receiver.ps}), permutes[static_cast<std::size_t>(call.permute)]);
+    return run_from("permute " + std::to_string(call.permute), std::max({stream.ps, sender.ps, receiver.ps}),
+                    permutes[static_cast<std::size_t>(call.permute)]);
   }
   Token stage_reduce(const StageReduceCall& call, const Token& stream, const Token& ready) {
     return run_from("sum " + std::to_string(call.stage_reduce), std::max(stream.ps, ready.ps), stage_reduce_ps);
   }
   Token allocate(std::int32_t, const Instance&, const Token& memory) const { return memory; }
-  Token release(std::int32_t, const Instance&, const Token& memory, const Token& done) const { return run::join(memory, done); }
+  Token release(std::int32_t, const Instance&, const Token& memory, const Token& done) const {
+    return run::join(memory, done);
+  }
   Token batch(std::int32_t, std::int64_t step) const {
     if (batches.empty()) return {};
     const std::int64_t ps = batches[static_cast<std::size_t>(step)];

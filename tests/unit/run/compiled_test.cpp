@@ -1,7 +1,8 @@
+#include "sim/run/compiled.hpp"
+
 #include <doctest/doctest.h>
 
 #include "sim/base/check.hpp"
-#include "sim/run/compiled.hpp"
 #include "tests/support/step_builder.hpp"
 
 using namespace tpusim;
@@ -10,11 +11,12 @@ using namespace tpusim::testing;
 
 namespace {
 
-// One kernel k: a, p -> b, then c: b -> b in place over the data axis, then a `done` that waits for it and frees a and b.
+// One kernel k: a, p -> b, then c: b -> b in place over the data axis, then a `done` that waits for it and frees a and
+// b.
 struct Example {
   StepBuilder b{{{"data", 2}}};
-  BufferId a = b.buffer("a", plan::Scope::call), p = b.buffer("p", plan::Scope::site, true), g = b.buffer("g", plan::Scope::site),
-           batch = b.buffer("batch", plan::Scope::microbatch, true);
+  BufferId a = b.buffer("a", plan::Scope::call), p = b.buffer("p", plan::Scope::site, true),
+           g = b.buffer("g", plan::Scope::site), batch = b.buffer("batch", plan::Scope::microbatch, true);
   std::int32_t link = b.resource("link");
   std::int32_t k = b.kernel("k", Seconds(1e-9), {ref(a), ref(p), ref(batch)}, {ref(g)});
   std::int32_t c = b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
@@ -23,7 +25,8 @@ struct Example {
 
 std::vector<std::int32_t> buffers(const CompiledTemplate& t, std::int32_t from, std::int32_t to) {
   std::vector<std::int32_t> out;
-  for (std::int32_t i = from; i < to; ++i) out.push_back(t.slots[static_cast<std::size_t>(t.pool[static_cast<std::size_t>(i)])].ref.buffer.index);
+  for (std::int32_t i = from; i < to; ++i)
+    out.push_back(t.slots[static_cast<std::size_t>(t.pool[static_cast<std::size_t>(i)])].ref.buffer.index);
   return out;
 }
 
@@ -32,7 +35,8 @@ std::vector<std::int32_t> buffers(const CompiledTemplate& t, std::int32_t from, 
 TEST_CASE("a compiled template lists what each instruction reads, writes, allocates and releases") {
   Example e;
   e.b.tmpl(e.kind, -1, -1,
-           {Ins(InstrKind::kernel, e.k).makes({ref(e.a)}), Ins(InstrKind::collective, e.c), Ins(InstrKind::done, 1).frees({ref(e.a)}), Ins(InstrKind::done, -1).frees({ref(e.g)})});
+           {Ins(InstrKind::kernel, e.k).makes({ref(e.a)}), Ins(InstrKind::collective, e.c),
+            Ins(InstrKind::done, 1).frees({ref(e.a)}), Ins(InstrKind::done, -1).frees({ref(e.g)})});
   const plan::StepProgram program = e.b.done();
   const CompiledTemplate t = compile(program, facts_of(program), 0, {});
   REQUIRE(t.instrs.size() == 4);
@@ -66,7 +70,9 @@ TEST_CASE("a slot comes in unless it is allocated here and goes out unless it is
   const CompiledTemplate t = compile(program, facts_of(program), 0, {});
   std::vector<std::vector<int>> rows;
   for (const Slot& s : t.slots) rows.push_back({s.ref.buffer.index, s.incoming, s.outgoing, s.data, s.written});
-  CHECK(rows == std::vector<std::vector<int>>{{e.a.index, 0, 0, 0, 0}, {e.p.index, 1, 1, 0, 0}, {e.batch.index, 1, 1, 1, 0}, {e.g.index, 1, 1, 0, 1}});
+  CHECK(rows ==
+        std::vector<std::vector<int>>{
+            {e.a.index, 0, 0, 0, 0}, {e.p.index, 1, 1, 0, 0}, {e.batch.index, 1, 1, 1, 0}, {e.g.index, 1, 1, 0, 1}});
 }
 
 TEST_CASE("two references are one slot exactly when the calls around make them one instance") {

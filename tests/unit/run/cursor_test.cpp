@@ -1,9 +1,10 @@
+#include "sim/run/cursor.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "sim/base/check.hpp"
-#include "sim/run/cursor.hpp"
 
 using namespace tpusim;
 using namespace tpusim::run;
@@ -16,7 +17,9 @@ plan::Schedule schedule() {
 }
 
 using Row = std::vector<std::int64_t>;
-Row row(const ResolvedCall& c) { return c.kind < 0 ? Row{} : Row{c.site, c.kind, c.microbatch, c.number}; }
+Row row(const ResolvedCall& c) {
+  return c.kind < 0 ? Row{} : Row{c.site, c.kind, c.microbatch, c.number};
+}
 
 }  // namespace
 
@@ -25,7 +28,15 @@ TEST_CASE("a cursor walks segments and repeats, adds the repeat to the microbatc
   Cursor cursor(s);
   std::vector<Row> seen;
   for (int i = 0; i < 9; ++i, cursor.advance()) seen.push_back(row(cursor.current()));
-  CHECK(seen == std::vector<Row>{{7, 0, 0, 0}, {1, 1, 10, 1}, {2, 2, 20, 2}, {1, 1, 11, 3}, {2, 2, 21, 4}, {1, 1, 12, 5}, {2, 2, 22, 6}, {9, 3, -1, 7}, {7, 0, 0, 8}});
+  CHECK(seen == std::vector<Row>{{7, 0, 0, 0},
+                                 {1, 1, 10, 1},
+                                 {2, 2, 20, 2},
+                                 {1, 1, 11, 3},
+                                 {2, 2, 21, 4},
+                                 {1, 1, 12, 5},
+                                 {2, 2, 22, 6},
+                                 {9, 3, -1, 7},
+                                 {7, 0, 0, 8}});
   CHECK(cursor.step() == 1);
 }
 
@@ -52,7 +63,8 @@ TEST_CASE("a cursor knows where a repeat begins and how many come after it") {
 }
 
 TEST_CASE("skipping repeats leaves a cursor where walking them does") {
-  const plan::Schedule s = {{plan::Segment{{{7, 0, 0}}, 1}, plan::Segment{{{1, 1, 10}, {2, 2, 20}}, 100}, plan::Segment{{{9, 3, -1}}, 1}}};
+  const plan::Schedule s = {
+      {plan::Segment{{{7, 0, 0}}, 1}, plan::Segment{{{1, 1, 10}, {2, 2, 20}}, 100}, plan::Segment{{{9, 3, -1}}, 1}}};
   for (std::int64_t skipped : {0, 1, 57, 96}) {
     Cursor walked(s), skipping(s);
     for (int i = 0; i < 5; ++i) walked.advance(), skipping.advance();  // at the third repeat

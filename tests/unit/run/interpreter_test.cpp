@@ -43,7 +43,8 @@ struct MemoryBackend : NullBackend {
 }  // namespace
 
 TEST_CASE("every instruction of every call is issued once for each class") {
-  // 2 stages x 3 layers, 4 microbatches, data 2. A stage's step: forward 3 layers x 4 x 2 kernels, backward 3 x 4 x 3, update 3.
+  // 2 stages x 3 layers, 4 microbatches, data 2. A stage's step: forward 3 layers x 4 x 2 kernels, backward 3 x 4 x 3,
+  // update 3.
   PipelineShape s = shape(2, 3, 4);
   s.gather = true;
   s.gradients = GradientMode::reduce_scatter;
@@ -54,7 +55,8 @@ TEST_CASE("every instruction of every call is issued once for each class") {
     REQUIRE_FALSE(interpreter.run(1).has_value());
     const std::int64_t classes = folding == Folding::per_stage ? 2 : 4;
     CHECK(backend.kernels == classes * (24 + 36 + 3));
-    // A gather for each forward and backward call, a reduction for each layer: one call of the reader for each group of two devices.
+    // A gather for each forward and backward call, a reduction for each layer: one call of the reader for each group of
+    // two devices.
     CHECK(backend.collectives == 2 * (3 * 4 * 2 + 3));
     CHECK(backend.permutes == classes / 2 * (4 + 4));
     CHECK(backend.allocations == backend.releases);
@@ -63,7 +65,8 @@ TEST_CASE("every instruction of every call is issued once for each class") {
 }
 
 TEST_CASE("a unit test's own plan frees what it makes, for every gradient mode and schedule") {
-  for (GradientMode mode : {GradientMode::none, GradientMode::all_reduce_in_place, GradientMode::reduce_scatter, GradientMode::every_microbatch})
+  for (GradientMode mode : {GradientMode::none, GradientMode::all_reduce_in_place, GradientMode::reduce_scatter,
+                            GradientMode::every_microbatch})
     for (bool gpipe : {false, true}) {
       PipelineShape s = shape(3, 2, 5);
       s.gradients = mode;
@@ -84,7 +87,8 @@ TEST_CASE("a collective that a class starts and another completes belongs to the
   const BufferId g = b.buffer("g", plan::Scope::microbatch);
   const std::int32_t link = b.resource("link");
   const std::int32_t k = b.kernel("k", Seconds(1e-9), {}, {ref(g)});
-  const std::int32_t c = b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
+  const std::int32_t c =
+      b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
   const std::int32_t kind = b.kind({});
   const std::vector<Instr> body = {Ins(InstrKind::kernel, k).makes({ref(g)}), Ins(InstrKind::collective, c)};
   b.tmpl(kind, -1, kind, body);
@@ -117,16 +121,20 @@ TEST_CASE("a collective that a class starts and another completes belongs to the
 }
 
 TEST_CASE("an allocation waits for every release that the plan puts before it") {
-  // a (3 ps) makes t; b (5 ps) uses and frees t; the gather needs only its link but allocates after that release: it starts at 8,
-  // and c (1 ps), which reads it, at 8 + 4. Without the allocation it would start at 0.
+  // a (3 ps) makes t; b (5 ps) uses and frees t; the gather needs only its link but allocates after that release: it
+  // starts at 8, and c (1 ps), which reads it, at 8 + 4. Without the allocation it would start at 0.
   StepBuilder b({{"data", 2}});
-  const BufferId t = b.buffer("t", plan::Scope::call), w = b.buffer("w", plan::Scope::site, true), wg = b.buffer("wg", plan::Scope::call);
+  const BufferId t = b.buffer("t", plan::Scope::call), w = b.buffer("w", plan::Scope::site, true),
+                 wg = b.buffer("wg", plan::Scope::call);
   const std::int32_t link = b.resource("link");
-  const std::int32_t ka = b.kernel("a", Seconds(0), {}, {ref(t)}), kb = b.kernel("b", Seconds(0), {ref(t)}, {}), kc = b.kernel("c", Seconds(0), {ref(wg)}, {});
-  const std::int32_t gather = b.collective(plan::CollectiveKind::all_gather, "w", 0, link, Seconds(1e-9), {ref(w)}, {ref(wg)});
+  const std::int32_t ka = b.kernel("a", Seconds(0), {}, {ref(t)}), kb = b.kernel("b", Seconds(0), {ref(t)}, {}),
+                     kc = b.kernel("c", Seconds(0), {ref(wg)}, {});
+  const std::int32_t gather =
+      b.collective(plan::CollectiveKind::all_gather, "w", 0, link, Seconds(1e-9), {ref(w)}, {ref(wg)});
   const std::int32_t kind = b.kind({});
-  b.tmpl(kind, -1, -1, {Ins(InstrKind::kernel, ka).makes({ref(t)}), Ins(InstrKind::kernel, kb).frees({ref(t)}), Ins(InstrKind::collective, gather).makes({ref(wg)}),
-                        Ins(InstrKind::kernel, kc).frees({ref(wg)})});
+  b.tmpl(kind, -1, -1,
+         {Ins(InstrKind::kernel, ka).makes({ref(t)}), Ins(InstrKind::kernel, kb).frees({ref(t)}),
+          Ins(InstrKind::collective, gather).makes({ref(wg)}), Ins(InstrKind::kernel, kc).frees({ref(wg)})});
   b.p.schedules[0].segments = {plan::Segment{{{0, kind, 0}}, 1}};
   const plan::StepProgram program = b.done();
   ClockBackend clock;
@@ -134,20 +142,27 @@ TEST_CASE("an allocation waits for every release that the plan puts before it") 
   clock.collectives = {4};
   Interpreter<ClockBackend> interpreter(program, Folding::per_stage, clock);
   REQUIRE_FALSE(interpreter.run(1).has_value());
-  CHECK(clock.log == std::vector<Interval>{{"kernel 0", 0, 3}, {"kernel 1", 3, 8}, {"collective 0", 8, 12}, {"kernel 2", 12, 13}});
+  CHECK(clock.log ==
+        std::vector<Interval>{{"kernel 0", 0, 3}, {"kernel 1", 3, 8}, {"collective 0", 8, 12}, {"kernel 2", 12, 13}});
 }
 
 TEST_CASE("data, streams and overwriting hold an instruction back, and nothing else does") {
-  // k0 (4) writes g; c0 (10) sums g in place; k1 (3) does not touch g and runs beside c0; k2 (2) overwrites g, so it waits for c0;
-  // c1 (1) is on the same link as c0 and reads p, which is there: it starts when the link is free.
+  // k0 (4) writes g; c0 (10) sums g in place; k1 (3) does not touch g and runs beside c0; k2 (2) overwrites g, so it
+  // waits for c0; c1 (1) is on the same link as c0 and reads p, which is there: it starts when the link is free.
   StepBuilder b({{"data", 2}});
-  const BufferId g = b.buffer("g", plan::Scope::step, true), p = b.buffer("p", plan::Scope::step, true), q = b.buffer("q", plan::Scope::step, true);
+  const BufferId g = b.buffer("g", plan::Scope::step, true), p = b.buffer("p", plan::Scope::step, true),
+                 q = b.buffer("q", plan::Scope::step, true);
   const std::int32_t link = b.resource("link");
-  const std::int32_t k0 = b.kernel("k0", Seconds(0), {}, {ref(g)}), k1 = b.kernel("k1", Seconds(0), {ref(p)}, {}), k2 = b.kernel("k2", Seconds(0), {}, {ref(g)});
-  const std::int32_t c0 = b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
-  const std::int32_t c1 = b.collective(plan::CollectiveKind::all_gather, "p", 0, link, Seconds(1e-9), {ref(p)}, {ref(q)});
+  const std::int32_t k0 = b.kernel("k0", Seconds(0), {}, {ref(g)}), k1 = b.kernel("k1", Seconds(0), {ref(p)}, {}),
+                     k2 = b.kernel("k2", Seconds(0), {}, {ref(g)});
+  const std::int32_t c0 =
+      b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
+  const std::int32_t c1 =
+      b.collective(plan::CollectiveKind::all_gather, "p", 0, link, Seconds(1e-9), {ref(p)}, {ref(q)});
   const std::int32_t kind = b.kind({});
-  b.tmpl(kind, -1, -1, {Ins(InstrKind::kernel, k0), Ins(InstrKind::collective, c0), Ins(InstrKind::kernel, k1), Ins(InstrKind::collective, c1), Ins(InstrKind::kernel, k2)});
+  b.tmpl(kind, -1, -1,
+         {Ins(InstrKind::kernel, k0), Ins(InstrKind::collective, c0), Ins(InstrKind::kernel, k1),
+          Ins(InstrKind::collective, c1), Ins(InstrKind::kernel, k2)});
   b.p.schedules[0].segments = {plan::Segment{{{0, kind, 0}}, 1}};
   const plan::StepProgram program = b.done();
   ClockBackend clock;
@@ -155,7 +170,11 @@ TEST_CASE("data, streams and overwriting hold an instruction back, and nothing e
   clock.collectives = {10, 1};
   Interpreter<ClockBackend> interpreter(program, Folding::per_stage, clock);
   REQUIRE_FALSE(interpreter.run(1).has_value());
-  CHECK(clock.log == std::vector<Interval>{{"kernel 0", 0, 4}, {"collective 0", 4, 14}, {"kernel 1", 4, 7}, {"collective 1", 14, 15}, {"kernel 2", 14, 16}});
+  CHECK(clock.log == std::vector<Interval>{{"kernel 0", 0, 4},
+                                           {"collective 0", 4, 14},
+                                           {"kernel 1", 4, 7},
+                                           {"collective 1", 14, 15},
+                                           {"kernel 2", 14, 16}});
 }
 
 TEST_CASE("a `done` with a body holds the next kernel back until that transfer is over") {
@@ -163,9 +182,12 @@ TEST_CASE("a `done` with a body holds the next kernel back until that transfer i
   const BufferId g = b.buffer("g", plan::Scope::step, true);
   const std::int32_t link = b.resource("link");
   const std::int32_t k0 = b.kernel("k0", Seconds(0), {}, {ref(g)}), k1 = b.kernel("k1", Seconds(0), {}, {});
-  const std::int32_t c0 = b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
+  const std::int32_t c0 =
+      b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
   const std::int32_t kind = b.kind({});
-  b.tmpl(kind, -1, -1, {Ins(InstrKind::kernel, k0), Ins(InstrKind::collective, c0), Ins(InstrKind::done, 1), Ins(InstrKind::kernel, k1)});
+  b.tmpl(kind, -1, -1,
+         {Ins(InstrKind::kernel, k0), Ins(InstrKind::collective, c0), Ins(InstrKind::done, 1),
+          Ins(InstrKind::kernel, k1)});
   b.p.schedules[0].segments = {plan::Segment{{{0, kind, 0}}, 1}};
   const plan::StepProgram program = b.done();
   ClockBackend clock;
@@ -177,12 +199,14 @@ TEST_CASE("a `done` with a body holds the next kernel back until that transfer i
 }
 
 TEST_CASE("a gradient that the preceding call still reduces is the one that this call's update waits for") {
-  // Call 0 writes g at site 0 (2 ps); its reduction (7 ps) is carried out by call 1, whose own kernel reads g of the same site.
+  // Call 0 writes g at site 0 (2 ps); its reduction (7 ps) is carried out by call 1, whose own kernel reads g of the
+  // same site.
   StepBuilder b({{"data", 2}});
   const BufferId g = b.buffer("g", plan::Scope::site, true);
   const std::int32_t link = b.resource("link");
   const std::int32_t k0 = b.kernel("k0", Seconds(0), {}, {ref(g)}), k1 = b.kernel("k1", Seconds(0), {ref(g)}, {});
-  const std::int32_t c0 = b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
+  const std::int32_t c0 =
+      b.collective(plan::CollectiveKind::all_reduce, "g", 0, link, Seconds(1e-9), {ref(g)}, {ref(g)});
   plan::CallKind update;
   update.phase = ir::Phase::update;
   const std::int32_t back = b.kind({}), up = b.kind(update);
@@ -220,7 +244,8 @@ TEST_CASE("what reads the batch waits for the batch of its step") {
 }
 
 TEST_CASE("a million microbatches are played as fast as a thousand, to the same formula") {
-  // 1F1B on 4 stages of 2 layers. A microbatch costs a stage 2 x (2 + 3) kernels of 1 ns; transfers are hidden after the filling.
+  // 1F1B on 4 stages of 2 layers. A microbatch costs a stage 2 x (2 + 3) kernels of 1 ns; transfers are hidden after
+  // the filling.
   const auto run = [](std::int64_t microbatches, std::int64_t& played) {
     PipelineShape s = shape(4, 2, microbatches);
     s.gather = true;

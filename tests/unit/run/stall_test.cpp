@@ -11,20 +11,22 @@ using namespace tpusim::testing;
 
 namespace {
 
-// Stages that each hand a value to the next (the last to the first). `late`: a stage sends only after it has used what it receives.
+// Stages that each hand a value to the next (the last to the first). `late`: a stage sends only after it has used what
+// it receives.
 plan::StepProgram ring(std::int32_t stages, bool late, std::int64_t data = 1) {
   StepBuilder b({{"pipeline", stages}, {"data", data}});
   const BufferId mine = b.buffer("mine", plan::Scope::step, true), got = b.buffer("got", plan::Scope::step, true);
   const std::int32_t use = b.kernel("use", Seconds(1e-9), {ref(got)}, {});
   std::vector<std::int32_t> sends;
-  for (std::int32_t s = 0; s < stages; ++s) sends.push_back(b.permute(s, (s + 1) % stages, ref(mine), ref(got), b.resource("link"), Seconds(1e-9)));
+  for (std::int32_t s = 0; s < stages; ++s)
+    sends.push_back(b.permute(s, (s + 1) % stages, ref(mine), ref(got), b.resource("link"), Seconds(1e-9)));
   for (std::int32_t s = 0; s < stages; ++s) {
     plan::CallKind k;
     k.stage_edge = 3;
     k.stage = s;
     const std::int32_t kind = b.kind(k);
-    const Ins receive(InstrKind::receive, sends[static_cast<std::size_t>((s + stages - 1) % stages)]), send(InstrKind::send, sends[static_cast<std::size_t>(s)]),
-        kernel(InstrKind::kernel, use);
+    const Ins receive(InstrKind::receive, sends[static_cast<std::size_t>((s + stages - 1) % stages)]),
+        send(InstrKind::send, sends[static_cast<std::size_t>(s)]), kernel(InstrKind::kernel, use);
     b.tmpl(kind, -1, -1, late ? std::vector<Instr>{receive, kernel, send} : std::vector<Instr>{receive, send, kernel});
     b.p.schedules[static_cast<std::size_t>(s)].segments = {plan::Segment{{{s, kind, 0}}, 1}};
   }
@@ -39,7 +41,9 @@ TEST_CASE("two stages that each use what they receive before they send stall, an
   Interpreter<NullBackend> interpreter(program, Folding::per_stage, backend);
   const auto stall = interpreter.run(1);
   REQUIRE(stall.has_value());
-  const StallReport expected{{Wait{0, 0, 0, "mine from stage 1 to stage 0, microbatch 0", {1}}, Wait{1, 1, 1, "mine from stage 0 to stage 1, microbatch 0", {0}}}, {0, 1}};
+  const StallReport expected{{Wait{0, 0, 0, "mine from stage 1 to stage 0, microbatch 0", {1}},
+                              Wait{1, 1, 1, "mine from stage 0 to stage 1, microbatch 0", {0}}},
+                             {0, 1}};
   CHECK(*stall == expected);
   CHECK(to_string(*stall) ==
         "the plan stalls:\n  device 0 (stage 0) waits for mine from stage 1 to stage 0, microbatch 0\n"

@@ -1,14 +1,14 @@
-#include <doctest/doctest.h>
-
 #include "sim/timing/chip_cost.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace tpusim;
 using namespace tpusim::timing;
 
 namespace {
 
-// Round numbers: 100 GFLOP/s of matrix unit, half of it reached; tiles 8 x 128 x 128; 10 GFLOP/s of vector unit; 1 GB/s of HBM, 80 % of it
-// reached; 2 us for each kernel.
+// Round numbers: 100 GFLOP/s of matrix unit, half of it reached; tiles 8 x 128 x 128; 10 GFLOP/s of vector unit; 1 GB/s
+// of HBM, 80 % of it reached; 2 us for each kernel.
 topologies::Chip chip() {
   topologies::Chip c;
   c.peak_bf16 = topologies::Fact<FlopsPerSecond>{FlopsPerSecond(1e11), "", "", {}};
@@ -22,7 +22,8 @@ topologies::Chip chip() {
   return c;
 }
 
-plan::Kernel kernel(std::int64_t m, std::int64_t n, std::int64_t k, double vector, std::int64_t read, std::int64_t written) {
+plan::Kernel kernel(std::int64_t m, std::int64_t n, std::int64_t k, double vector, std::int64_t read,
+                    std::int64_t written) {
   plan::Kernel out;
   out.ops.push_back(ir::OpId(0));
   if (m > 0) out.cost.products.push_back({1, m, n, k, 1});
@@ -55,7 +56,8 @@ TEST_CASE("the slowest of matrix unit, vector unit and memory decides, and the f
   CHECK(t.vector.value() == doctest::Approx(1e-5).epsilon(1e-12));
   CHECK(t.hbm.value() == doctest::Approx(2e-5).epsilon(1e-12));
   CHECK(t.total().value() == doctest::Approx(2.2e-5).epsilon(1e-12));
-  CHECK(kernel_time(kernel(8, 128, 128, 1e6, 10000, 6000), chip()).total().value() == doctest::Approx(1.02e-4).epsilon(1e-12));
+  CHECK(kernel_time(kernel(8, 128, 128, 1e6, 10000, 6000), chip()).total().value() ==
+        doctest::Approx(1.02e-4).epsilon(1e-12));
 }
 
 TEST_CASE("a unit made twice as fast halves its own term and no other") {

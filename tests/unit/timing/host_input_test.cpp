@@ -1,3 +1,5 @@
+#include "sim/timing/host_input.hpp"
+
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -5,7 +7,6 @@
 #include "sim/base/random.hpp"
 #include "sim/engine/bounded_buffer.hpp"
 #include "sim/engine/station.hpp"
-#include "sim/timing/host_input.hpp"
 #include "sim/timing/step_time.hpp"
 #include "tests/support/step_builder.hpp"
 
@@ -39,11 +40,13 @@ HostInput storage_only(double examples, double bytes, double bandwidth) {
   return in;
 }
 
-// The same line of servers as processes on the engine: a server is a place for one batch and a station; a batch that is done keeps its
-// place until the next server, or the buffer, has one for it. `steps` are the lengths of the steps that consume the batches.
+// The same line of servers as processes on the engine: a server is a place for one batch and a station; a batch that is
+// done keeps its place until the next server, or the buffer, has one for it. `steps` are the lengths of the steps that
+// consume the batches.
 class EngineTwin {
  public:
-  EngineTwin(std::vector<SimTime> service, std::int64_t prefetch, std::vector<SimTime> steps) : service_(std::move(service)), steps_(std::move(steps)) {
+  EngineTwin(std::vector<SimTime> service, std::int64_t prefetch, std::vector<SimTime> steps)
+      : service_(std::move(service)), steps_(std::move(steps)) {
     for (std::size_t i = 0; i < service_.size(); ++i) {
       stations_.push_back(std::make_unique<engine::Stream>(simulator_));
       places_.push_back(std::make_unique<engine::BoundedBuffer>(1));
@@ -80,7 +83,9 @@ class EngineTwin {
       }
     });
   }
-  void leave(std::size_t server) { places_[server]->get([] {}); }
+  void leave(std::size_t server) {
+    places_[server]->get([] {});
+  }
   // Without a buffer the last server keeps its batch until the copy takes it.
   void hand_over() {
     if (!finished_ || !wanted_) return;
@@ -123,8 +128,9 @@ class EngineTwin {
 }  // namespace
 
 TEST_CASE("UNet3D: at 2 GB/s of storage the accelerator is busy 63 % of the period, and 3.18 GB/s is what it needs") {
-  // MLPerf Storage v1 (github.com/mlcommons/storage, UNet3D): batch 7, 146,600,628 bytes a sample, 0.323 s of compute a step.
-  // Share 1,026,204,396 B: 0.513102198 s at 2 GB/s; 0.323 / 0.513102198 = 0.62950; 1,026,204,396 / 0.323 = 3.1771 GB/s.
+  // MLPerf Storage v1 (github.com/mlcommons/storage, UNet3D): batch 7, 146,600,628 bytes a sample, 0.323 s of compute a
+  // step. Share 1,026,204,396 B: 0.513102198 s at 2 GB/s; 0.323 / 0.513102198 = 0.62950; 1,026,204,396 / 0.323 = 3.1771
+  // GB/s.
   const StepTiming t = time_with(storage_only(7, 146600628, 2e9), Seconds(0.323));
   REQUIRE(t.steady);
   CHECK(t.period == SimTime::from(Seconds(7 * 146600628.0 / 2e9)));
@@ -136,9 +142,10 @@ TEST_CASE("UNet3D: at 2 GB/s of storage the accelerator is busy 63 % of the peri
 
 TEST_CASE("throughput is that of the slowest stage, wherever it stands") {
   for (std::size_t slow = 0; slow < 4; ++slow) {
-    HostInput in = storage_only(8, 1e6, 8e6 / 0.010);              // 10 ms
-    in.stages = {{"decode", 4, Seconds(5e-3)}, {"augment", 2, Seconds(2.5e-3)}};  // 8 x 5 / 4 = 10 ms, 8 x 2.5 / 2 = 10 ms
-    in.host_to_chip = BytesPerSecond(8e6 / 0.010);                 // 10 ms
+    HostInput in = storage_only(8, 1e6, 8e6 / 0.010);  // 10 ms
+    in.stages = {{"decode", 4, Seconds(5e-3)},
+                 {"augment", 2, Seconds(2.5e-3)}};  // 8 x 5 / 4 = 10 ms, 8 x 2.5 / 2 = 10 ms
+    in.host_to_chip = BytesPerSecond(8e6 / 0.010);  // 10 ms
     if (slow == 0) in.storage_bandwidth = BytesPerSecond(8e6 / 0.030);
     if (slow == 1) in.stages[0].threads = 1, in.stages[0].time_per_example = Seconds(30e-3 / 8);
     if (slow == 2) in.stages[1].time_per_example = Seconds(7.5e-3);
@@ -185,7 +192,7 @@ TEST_CASE("the first batch passes every server before the first step begins") {
   HostInput in = storage_only(1, 1e6, 1e9);  // 1 ms
   in.storage_latency = Seconds(2e-3);
   in.stages = {{"decode", 1, Seconds(3e-3)}};
-  in.host_to_chip = BytesPerSecond(2.5e8);   // 4 ms
+  in.host_to_chip = BytesPerSecond(2.5e8);  // 4 ms
   const StepTiming t = time_with(in, Seconds(1e-3));
   CHECK(t.first_step == SimTime::from(Seconds(11e-3)));
   CHECK(t.period == SimTime::from(Seconds(4e-3)));

@@ -34,7 +34,9 @@ inline plan::StepProgram random_step(Random& random, std::int64_t most_devices) 
   PipelineShape shape = random_shape(random, most_devices);
   const std::uint64_t slow_links = 1 + random.below(30);  // from all hidden to links only
   shape.compute = [&random] { return Seconds(static_cast<double>(1 + random.below(6)) * 1e-9); };
-  shape.transfer = [&random, slow_links] { return Seconds(static_cast<double>((1 + random.below(5)) * slow_links) * 0.6e-9); };
+  shape.transfer = [&random, slow_links] {
+    return Seconds(static_cast<double>((1 + random.below(5)) * slow_links) * 0.6e-9);
+  };
   return PipelineProgram::build(shape);
 }
 
@@ -44,7 +46,8 @@ inline fabric::Fabric fabric_of(const plan::StepProgram& program) {
   return fabric;
 }
 
-// The same reader with tokens that the interpreter takes for opaque: it keeps every instance, forgets nothing and repeats nothing.
+// The same reader with tokens that the interpreter takes for opaque: it keeps every instance, forgets nothing and
+// repeats nothing.
 struct OpaqueBackend : TimingBackend {
   using TimingBackend::TimingBackend;
   static constexpr bool kOrdered = false;
@@ -60,7 +63,9 @@ struct Trace {
 template <class B = TimingBackend>
 Trace trace(const plan::StepProgram& program, run::Folding folding, bool repetition, std::int64_t steps) {
   const Durations table = durations(program, topologies::Chip{}, fabric_of(program));
-  B backend(table, static_cast<std::size_t>(folding == run::Folding::per_device ? program.mesh.devices() : program.stages), {});
+  B backend(table,
+            static_cast<std::size_t>(folding == run::Folding::per_device ? program.mesh.devices() : program.stages),
+            {});
   run::Interpreter<B> interpreter(program, folding, backend);
   interpreter.set_repetition(repetition);
   Trace out;

@@ -15,7 +15,8 @@ TEST_CASE("with and without repetition, and with nothing ever forgotten, 400 ran
     CAPTURE(seed);
     Random random(seed);
     const plan::StepProgram program = random_step(random, 64);
-    const Trace on = trace(program, run::Folding::per_stage, true, 4), off = trace(program, run::Folding::per_stage, false, 4);
+    const Trace on = trace(program, run::Folding::per_stage, true, 4),
+                off = trace(program, run::Folding::per_stage, false, 4);
     const Trace whole = trace<OpaqueBackend>(program, run::Folding::per_stage, false, 4);
     REQUIRE(off.ends == whole.ends);
     REQUIRE(off.spent == whole.spent);
@@ -37,7 +38,8 @@ TEST_CASE("a class for each stage and a class for each device give 200 random st
     Random random(seed);
     const plan::StepProgram program = random_step(random, 64);
     const bool repetition = seed % 2 == 0;
-    const Trace folded = trace(program, run::Folding::per_stage, true, 3), unfolded = trace(program, run::Folding::per_device, repetition, 3);
+    const Trace folded = trace(program, run::Folding::per_stage, true, 3),
+                unfolded = trace(program, run::Folding::per_device, repetition, 3);
     for (std::size_t step = 0; step < folded.ends.size(); ++step)
       for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
         const auto stage = static_cast<std::size_t>(program.mesh.coordinate(d, program.pipeline_axis));
@@ -48,7 +50,8 @@ TEST_CASE("a class for each stage and a class for each device give 200 random st
   }
 }
 
-TEST_CASE("what a device spends its time on adds up to the end of its compute stream, at every step of 200 random steps") {
+TEST_CASE(
+    "what a device spends its time on adds up to the end of its compute stream, at every step of 200 random steps") {
   for (std::uint64_t seed = 2000; seed < 2200; ++seed) {
     CAPTURE(seed);
     Random random(seed);
@@ -73,9 +76,11 @@ TEST_CASE("a step's result is the same folded or not, repeated or played out, an
     TimingOptions plain, played, unfolded;
     played.repetition = false;
     unfolded.per_device = true;
-    const StepTiming a = time_step(program, {}, fabric, plain), b = time_step(program, {}, fabric, played), c = time_step(program, {}, fabric, unfolded);
+    const StepTiming a = time_step(program, {}, fabric, plain), b = time_step(program, {}, fabric, played),
+                     c = time_step(program, {}, fabric, unfolded);
     REQUIRE(a.steady);
-    REQUIRE(std::abs((a.compute + a.communication + a.bubble + a.input + a.overhead).value() - a.period.seconds().value()) < 1e-15 * static_cast<double>(a.steps_played));
+    REQUIRE(std::abs((a.compute + a.communication + a.bubble + a.input + a.overhead).value() -
+                     a.period.seconds().value()) < 1e-15 * static_cast<double>(a.steps_played));
     for (const StepTiming* other : {&b, &c}) {
       REQUIRE(other->period == a.period);
       REQUIRE(other->first_step == a.first_step);
@@ -91,6 +96,7 @@ TEST_CASE("a step's result is the same folded or not, repeated or played out, an
     // Steady means steady: playing twice as many steps ends exactly that many periods later.
     const Trace longer = trace(program, run::Folding::per_stage, false, a.steps_played * 2);
     for (std::size_t s = 0; s < static_cast<std::size_t>(program.stages); ++s)
-      REQUIRE(longer.ends.back()[s] - longer.ends[static_cast<std::size_t>(a.steps_played) - 1][s] == a.period.ps() * a.steps_played);
+      REQUIRE(longer.ends.back()[s] - longer.ends[static_cast<std::size_t>(a.steps_played) - 1][s] ==
+              a.period.ps() * a.steps_played);
   }
 }
