@@ -77,7 +77,7 @@ TEST_CASE("the starter scenario is sound as it stands, and with each of its comm
   CHECK(call({"check", "-"}, starter.out).status == exit_done);
 
   // The examples in comments: lines that begin with "//   " and a quote. One at a time takes the place of its section.
-  for (const auto& [section, value] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& change : std::vector<std::pair<std::string, std::string>>{
            {"model", R"({"preset": "llama2-7b", "layers": 16})"},
            {"model", R"({"family": "transformer", "layers": 32, "embed": 4096, "heads": 32, "kv_heads": 32,
              "head_dim": 128, "mlp": 11008, "gated_mlp": true, "vocab": 32000, "tied_embeddings": false})"},
@@ -88,8 +88,8 @@ TEST_CASE("the starter scenario is sound as it stands, and with each of its comm
            {"input", R"({"storage": {"bandwidth": "2 GB/s", "latency": "1 ms", "shared_by": "job"},
              "stages": [{"name": "decode", "threads": 8, "time_per_example": "5 ms"}],
              "prefetch": 2, "host_to_chip": "15 GB/s"})"}}) {
-    CAPTURE(value);
-    const Said said = call({"check", "-", "--set", section + "=" + value}, starter.out);
+    CAPTURE(change.second);  // clang 14 takes no structured binding into the lambda that CAPTURE is
+    const Said said = call({"check", "-", "--set", change.first + "=" + change.second}, starter.out);
     CHECK(said.err == "");
     CHECK(said.status == exit_done);
   }
