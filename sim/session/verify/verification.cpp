@@ -191,6 +191,12 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
     o.check("a small copy of the job can be planned", false, planned.verdict.reason + " " + planned.verdict.needed);
     return o.out;
   }
+  // Kernels trust the sizes that a program states.
+  for (const spmd::Partitioned& part : planned.program.programs)
+    if (const std::vector<std::string> broken = ir::verify(part.local); !broken.empty()) {
+      o.check("the programs of one device are sound", false, broken.front());
+      return o.out;
+    }
   const numeric::InitialSettings settings{seed, 0.3, proof.integers};
   const timing::Durations durations = timing::durations(planned.program, chip, fabric);
   std::vector<ShardedRun> runs;
