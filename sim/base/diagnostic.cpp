@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -65,13 +66,23 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return last[b.size()];
 }
 
-// (distance, place in `valid`), nearest first; equal distances keep the order of the registry.
+// (distance, place in `valid`), nearest first; of equal distances the one that shares the longest beginning with what was typed
+// ("tpu-v5" means "tpu-v5e" before "tpu-v2"), then the order of the registry.
 std::vector<std::pair<std::size_t, std::size_t>> by_distance(std::string_view wrong,
                                                              const std::vector<std::string>& valid) {
   std::vector<std::pair<std::size_t, std::size_t>> order;
   const std::string sought = folded(wrong);
   for (std::size_t i = 0; i < valid.size(); ++i) order.emplace_back(edit_distance(sought, folded(valid[i])), i);
-  std::sort(order.begin(), order.end());
+  const auto shared = [&](std::size_t i) {
+    const std::string name = folded(valid[i]);
+    std::size_t n = 0;
+    while (n < name.size() && n < sought.size() && name[n] == sought[n]) ++n;
+    return n;
+  };
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return std::make_tuple(a.first, sought.size() - shared(a.second), a.second) <
+           std::make_tuple(b.first, sought.size() - shared(b.second), b.second);
+  });
   return order;
 }
 

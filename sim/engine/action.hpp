@@ -17,7 +17,8 @@ class Action {
   Action(F f) {  // NOLINT: implicit on purpose, like std::function
     static_assert(std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F>,
                   "capture pointers and numbers only");
-    static_assert(sizeof(F) <= kSize && alignof(F) <= alignof(std::max_align_t), "capture at most 24 bytes");
+    static_assert(sizeof(F) <= kSize, "capture at most 24 bytes");
+    static_assert(alignof(F) <= 8, "the storage is aligned to 8 bytes");
     ::new (static_cast<void*>(storage_)) F(f);
     call_ = [](void* p) { (*std::launder(reinterpret_cast<F*>(p)))(); };
   }

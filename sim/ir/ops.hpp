@@ -104,7 +104,8 @@ std::vector<std::string> verify(const Program& program);
 // --- optimizer -------------------------------------------------------------------------------------------------------
 struct OptimizerSettings {
   Optimizer kind = Optimizer::adamw;
-  double learning_rate = 3e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1, momentum = 0.9;
+  double learning_rate = 3e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8 /* adafactor: added to the squared gradient */,
+         weight_decay = 0.1, momentum = 0.9;
   double clip_norm = 0;  // 0: no clipping
 };
 struct StateSlot {         // one optimizer slot of a parameter

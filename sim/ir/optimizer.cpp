@@ -4,7 +4,7 @@
 // and Stern 2018, algorithms 4 and 5, relative step sizes off: the step is the given learning rate) is composed of
 // reductions and elementwise ops, so that a split parameter needs only small all-reduces:
 //   decay b2 = 1 - t^-0.8; R = b2 R + (1 - b2) (mean over output dims of G^2 + e), C likewise over input dims,
-//   U = G / sqrt(R C / mean(R)), clipped to U / max(1, RMS(U)), p = p - rate U, with e = 1e-30.
+//   U = G / sqrt(R C / mean(R)), clipped to U / max(1, RMS(U)), p = p - rate U, with e the settings' eps (1e-30 in the paper).
 // Means count valid entries only. A parameter without input dims or without output dims keeps one moment V of its own
 // shape. Where the parameter is narrower than master_dtype, a slot "master" holds it in full and the parameter is a
 // rounded copy.
@@ -16,7 +16,6 @@
 namespace tpusim::ir {
 namespace {
 
-constexpr double kSquareFloor = 1e-30;   // e1 of Shazeer and Stern 2018, table of hyperparameters
 constexpr double kDecayExponent = -0.8;  // their section 7.2
 
 bool needs_master(const TensorType& type, DType master_dtype) {
@@ -122,7 +121,7 @@ class Writer {
   }
 
   ValueId floor_added(ValueId x, std::string_view label) {
-    return builder_.map(Elementwise::add_scalar, x, state(label), kSquareFloor);
+    return builder_.map(Elementwise::add_scalar, x, state(label), settings_.eps);
   }
 
   // R / mean(R). A padded row holds e, which is nothing beside the others.

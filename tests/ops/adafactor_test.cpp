@@ -17,6 +17,7 @@ Result adafactor(const ir::Parameter& parameter, const Tensor& p, const Tensor& 
                  std::vector<Tensor> slots) {
   ir::OptimizerSettings settings;
   settings.kind = ir::Optimizer::adafactor;
+  settings.eps = 1e-30;
   settings.learning_rate = 0.5;
   const ir::UpdateProgram u = ir::update_program(settings, parameter, p.type(), ir::DType::f64, ir::DType::f64);
   numeric::ReferenceRun run(u.program);

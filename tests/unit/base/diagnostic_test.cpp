@@ -129,6 +129,7 @@ TEST_CASE("the nearest name forgives case, dashes and the usual slips") {
   CHECK(nearest("TPU_V5P", chips) == "tpu-v5p");  // 0 edits after folding
   CHECK(nearest("tpu-5vp", chips) == "tpu-v5p");  // a swap is one edit
   CHECK(nearest("tpuv5e", chips) == "tpu-v5e");   // one insertion
+  CHECK(nearest("tpu-v5", {"tpu-v2", "tpu-v5e", "tpu-v5p"}) == "tpu-v5e");  // all one edit away; two begin as it does
   CHECK(nearest("a100-80g", chips) == "a100-80gb");
   CHECK(nearest("tpu-v5", chips) == "tpu-v4");  // one edit from all three: the first registered
 }

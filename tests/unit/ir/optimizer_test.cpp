@@ -147,6 +147,7 @@ TEST_CASE("adafactor's factored step is that of Shazeer and Stern, algorithm 4, 
     }
     OptimizerSettings s;
     s.kind = Optimizer::adafactor;
+    s.eps = 1e-30;
     s.learning_rate = rate;
     const Ran r = run_update(update_program(s, matrix(), {DType::f64, shape, Place::none}, DType::f64, DType::f64), p,
                              g, scale, 2, {row0, column0});
@@ -160,6 +161,7 @@ TEST_CASE("adafactor keeps one moment for a vector, and its first step is clippe
   // t = 1: b2 = 0, v = g^2, u = sign(g), RMS 1: p - rate x sign(g).
   OptimizerSettings s;
   s.kind = Optimizer::adafactor;
+  s.eps = 1e-30;
   s.learning_rate = 0.5;
   const Ran r =
       run_update(update_program(s, Parameter(), {DType::f64, {dim(kEmbed, 2)}, Place::none}, DType::f64, DType::f64),
@@ -171,6 +173,7 @@ TEST_CASE("adafactor keeps one moment for a vector, and its first step is clippe
 TEST_CASE("adafactor's reductions go over the declared dims, so a split parameter needs only small all-reduces") {
   OptimizerSettings s;
   s.kind = Optimizer::adafactor;
+  s.eps = 1e-30;
   const UpdateProgram u = update_program(s, matrix(), {DType::f32, kShape, Place::none}, DType::f32, DType::f32);
   std::vector<DimNames> reduced;
   for (const Op& op : u.program.ops)
