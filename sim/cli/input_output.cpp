@@ -11,6 +11,7 @@
 
 #include "sim/scenario/bounds.hpp"
 #include "sim/scenario/read.hpp"
+#include "sim/session/session.hpp"
 
 namespace tpusim::cli {
 namespace {
@@ -37,6 +38,15 @@ bool write_stream(const std::string& path, const std::string& content, std::stri
   return why.empty();
 }
 
+scenario::Scenario read_alone(const ScenarioArguments& arguments, Streams& streams, DiagnosticSink& sink) {
+  if (arguments.file != "-") return scenario::load(arguments.file, sink, arguments.sets);
+  // One byte more than is allowed is enough to know that it is too much.
+  std::string text(scenario::kMaxText + 1, '\0');
+  streams.in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(streams.in.gcount()));
+  return scenario::read(text, "-", sink, arguments.sets);
+}
+
 }  // namespace
 
 void ScenarioArguments::declare(CLI::App& parser) {
@@ -51,12 +61,14 @@ void ScenarioArguments::declare(CLI::App& parser) {
 }
 
 scenario::Scenario read_scenario(const ScenarioArguments& arguments, Streams& streams, DiagnosticSink& sink) {
-  if (arguments.file != "-") return scenario::load(arguments.file, sink, arguments.sets);
-  // One byte more than is allowed is enough to know that it is too much.
-  std::string text(scenario::kMaxText + 1, '\0');
-  streams.in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(streams.in.gcount()));
-  return scenario::read(text, "-", sink, arguments.sets);
+  scenario::Scenario read = read_alone(arguments, streams, sink);
+  // What the reader found does not hide what the catalogues would say.
+  if (sink.has_errors()) {
+    DiagnosticSink names;
+    session::check_names(read, names);
+    for (const Diagnostic& d : names.all()) sink.add(d);
+  }
+  return read;
 }
 
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, Streams& streams) {

@@ -9,6 +9,7 @@
 #include "models/presets.hpp"
 #include "sim/base/quantity_text.hpp"
 #include "sim/session/job.hpp"
+#include "sim/session/session.hpp"
 #include "topologies/catalogue.hpp"
 
 namespace tpusim::session {
@@ -325,6 +326,21 @@ std::optional<Job> resolve(const scenario::Scenario& s, const std::string& folde
   job.causal_flops = s.training.flops_convention == scenario::FlopsConvention::causal;
   if (s.input) job.input = input_of(*s.input, job);
   return job;
+}
+
+void check_names(const scenario::Scenario& scenario, DiagnosticSink& sink) {
+  const auto check = [&](const std::string& name, const std::vector<std::string>& valid, const char* pointer,
+                         const char* what) {
+    if (name.empty() || std::find(valid.begin(), valid.end(), name) != valid.end()) return;
+    sink.error(Code::unknown_name, pointer, fmt::format("there is no {} \"{}\"", what, name), nearest(name, valid),
+               nearest_choices(name, valid));
+  };
+  Registry<topologies::ClusterPreset> clusters;
+  topologies::register_builtin(clusters);
+  check(scenario.model.preset, models::preset_names(), "/model", "model preset");
+  check(scenario.cluster.chip.preset, topologies::chip_names(), "/cluster/chip", "chip");
+  check(scenario.cluster.preset, clusters.names(), "/cluster/preset", "cluster preset");
+  scenario::locate(sink.all(), scenario.source);
 }
 
 }  // namespace tpusim::session

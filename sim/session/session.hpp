@@ -33,6 +33,10 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
 // `sink`; the verdict is returned as simulate() would give it (without timing or verification).
 Verdict check(const scenario::Scenario& scenario, const Options& options, DiagnosticSink& sink);
 
+// Names that no catalogue has (model, chip, cluster preset), for a scenario that is wrong in other ways too, so that
+// all faults of a file are told in one run.
+void check_names(const scenario::Scenario& scenario, DiagnosticSink& sink);
+
 // The StepProgram, each collective's candidates with their alpha-beta terms, where shardings come from, each number's
 // formula.
 std::string explain(const scenario::Scenario& scenario, const Options& options);

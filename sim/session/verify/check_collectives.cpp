@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/numeric/transport.hpp"
 #include "sim/base/random.hpp"
+#include "sim/numeric/transport.hpp"
 #include "sim/session/verify/parts.hpp"
 
 namespace tpusim::session {
@@ -18,7 +18,8 @@ using Shape = std::vector<std::tuple<std::size_t, std::int32_t, std::int32_t, in
 Shape shape_of(const plan::CollectivePlan& plan) {
   Shape out;
   for (std::size_t p = 0; p < plan.phases.size(); ++p)
-    for (const plan::Phase::Work& w : plan.phases[p].works) out.emplace_back(p, w.part, w.axis, static_cast<int>(w.algorithm), w.reduce);
+    for (const plan::Phase::Work& w : plan.phases[p].works)
+      out.emplace_back(p, w.part, w.axis, static_cast<int>(w.algorithm), w.reduce);
   return out;
 }
 
@@ -38,22 +39,28 @@ ir::TensorType flat(std::int64_t size) {
 // "" or what is wrong. Small integers, so that sums are exact in any order.
 std::string run_small(const plan::CollectivePlan& plan, std::uint64_t seed, plan::LineSteps steps_of) {
   const std::int64_t n = plan.members, shard = plan.shard_elements;
-  const bool gather = plan.kind == plan::CollectiveKind::all_gather, scatter = plan.kind == plan::CollectiveKind::reduce_scatter;
+  const bool gather = plan.kind == plan::CollectiveKind::all_gather,
+             scatter = plan.kind == plan::CollectiveKind::reduce_scatter;
   Random random(seed);
   std::vector<numeric::Tensor> operands;
   for (std::int64_t m = 0; m < n; ++m) {
     operands.emplace_back(flat(gather ? shard : n * shard));
-    for (std::int64_t i = 0; i < operands.back().size(); ++i) operands.back().set(i, static_cast<double>(random.below(9)) - 4);
+    for (std::int64_t i = 0; i < operands.back().size(); ++i)
+      operands.back().set(i, static_cast<double>(random.below(9)) - 4);
   }
   std::vector<std::vector<const numeric::Tensor*>> in;
   for (const numeric::Tensor& t : operands) in.push_back({&t});
   ir::OpKind op;
   const ir::DimName dim{ir::Axis::batch, 0};
-  if (gather) op = ir::AllGather{dim, {}};
-  else if (scatter) op = ir::ReduceScatter{dim, {}};
-  else op = ir::AllReduce{plan.reduction, {}};
+  if (gather)
+    op = ir::AllGather{dim, {}};
+  else if (scatter)
+    op = ir::ReduceScatter{dim, {}};
+  else
+    op = ir::AllReduce{plan.reduction, {}};
   std::vector<std::vector<numeric::Tensor>> results;
-  const std::int64_t bytes = numeric::Transport(plan, steps_of).run({op}, in, {flat(scatter ? shard : n * shard)}, seed, results);
+  const std::int64_t bytes =
+      numeric::Transport(plan, steps_of).run({op}, in, {flat(scatter ? shard : n * shard)}, seed, results);
   if (bytes != plan.total_bytes) return fmt::format("{} bytes were moved, {} are charged", bytes, plan.total_bytes);
   for (std::int64_t m = 0; m < n; ++m)
     for (std::int64_t i = 0; i < (scatter ? shard : n * shard); ++i) {
@@ -67,7 +74,8 @@ std::string run_small(const plan::CollectivePlan& plan, std::uint64_t seed, plan
           expected = k == 0 ? x : plan.reduction == ir::Reduction::sum ? expected + x : std::max(expected, x);
         }
       }
-      if (results[static_cast<std::size_t>(m)][0].at(i) != expected) return fmt::format("member {} ends with a wrong entry {}", m, i);
+      if (results[static_cast<std::size_t>(m)][0].at(i) != expected)
+        return fmt::format("member {} ends with a wrong entry {}", m, i);
     }
   return "";
 }
@@ -87,11 +95,13 @@ Finding check_collectives(const plan::StepProgram& full, std::uint64_t seed, pla
       axis.physical_size = axis.size * axis.stride;
       sizes.push_back(axis.size);
     }
-    if (!seen.emplace(static_cast<int>(plan.kind), static_cast<int>(plan.reduction), sizes, shape_of(plan)).second) continue;
+    if (!seen.emplace(static_cast<int>(plan.kind), static_cast<int>(plan.reduction), sizes, shape_of(plan)).second)
+      continue;
     std::int64_t members = 1;
     for (std::int64_t s : sizes) members *= s;
     const std::vector<plan::Candidate> all = plan::candidates(plan.kind, plan.reduction, members * 12, 8, axes);
-    // A part without elements in the full plan (a scalar) leaves works out that the small one has; then the plan itself is small enough.
+    // A part without elements in the full plan (a scalar) leaves works out that the small one has; then the plan itself
+    // is small enough.
     const plan::CollectivePlan* small = same_shape(all, plan);
     std::vector<plan::Candidate> scalar;
     if (small == nullptr) {

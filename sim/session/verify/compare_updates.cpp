@@ -1,4 +1,5 @@
-// The end of a parameter's life in a step: the reductions of its gradient, its update, the gather of its new value, and clipping.
+// The end of a parameter's life in a step: the reductions of its gradient, its update, the gather of its new value, and
+// clipping.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,7 +15,8 @@ struct Owner {  // a parameter: of which block, and its index there
   std::int32_t block = -1, parameter = -1;
 };
 
-// By value of an update program: the parameter that it belongs to, from the buffers that its kernels and collectives read and write.
+// By value of an update program: the parameter that it belongs to, from the buffers that its kernels and collectives
+// read and write.
 std::vector<Owner> owners(const plan::StepProgram& program, std::int32_t index) {
   const ir::Program& local = program.programs[static_cast<std::size_t>(index)].local;
   std::vector<Owner> out(local.values.size());
@@ -23,7 +25,8 @@ std::vector<Owner> owners(const plan::StepProgram& program, std::int32_t index) 
     for (const auto* list : {&instruction.reads, &instruction.writes})
       for (const auto& [value, ref] : *list) {
         const plan::Buffer& buffer = program.buffers[static_cast<std::size_t>(ref.buffer.index)];
-        if (value.valid() && buffer.parameter >= 0) out[static_cast<std::size_t>(value.index)] = {buffer.block, buffer.parameter};
+        if (value.valid() && buffer.parameter >= 0)
+          out[static_cast<std::size_t>(value.index)] = {buffer.block, buffer.parameter};
       }
   };
   for (const plan::Kernel& kernel : program.kernels) seed(kernel);
@@ -31,14 +34,16 @@ std::vector<Owner> owners(const plan::StepProgram& program, std::int32_t index) 
   for (const ir::Op& op : local.ops)
     for (ir::ValueId result : op.results)
       for (ir::ValueId operand : op.operands)
-        if (Owner& to = out[static_cast<std::size_t>(result.index)]; to.parameter < 0) to = out[static_cast<std::size_t>(operand.index)];
+        if (Owner& to = out[static_cast<std::size_t>(result.index)]; to.parameter < 0)
+          to = out[static_cast<std::size_t>(operand.index)];
   return out;
 }
 
 // What an op of an update program makes, where the reference has it too.
 enum class Makes { nothing, gradient, scale, parameter };
 Makes makes(const ir::Program& local, const ir::Op& op) {
-  const bool reduces = std::holds_alternative<ir::AllReduce>(op.kind) || std::holds_alternative<ir::ReduceScatter>(op.kind);
+  const bool reduces =
+      std::holds_alternative<ir::AllReduce>(op.kind) || std::holds_alternative<ir::ReduceScatter>(op.kind);
   const bool gathers = std::holds_alternative<ir::AllGather>(op.kind);
   if (std::holds_alternative<ir::Update>(op.kind)) return Makes::parameter;
   if (local.value(op.results[0]).label == "gscale" && !std::holds_alternative<ir::Fill>(op.kind)) return Makes::scale;
@@ -50,8 +55,13 @@ Makes makes(const ir::Program& local, const ir::Op& op) {
 
 class Comparison {
  public:
-  Comparison(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference, double tolerance)
-      : planned_(planned), program_(planned.program), observed_(observed), reference_(reference), tolerance_(tolerance) {
+  Comparison(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference,
+             double tolerance)
+      : planned_(planned),
+        program_(planned.program),
+        observed_(observed),
+        reference_(reference),
+        tolerance_(tolerance) {
     for (const plan::StageReduce& reduce : program_.stage_reduces) {
       const plan::Buffer& buffer = program_.buffers[static_cast<std::size_t>(reduce.buffer.buffer.index)];
       if (buffer.parameter >= 0) summed_over_stages_.emplace(buffer.block, buffer.parameter);
@@ -67,7 +77,8 @@ class Comparison {
       if (what == Makes::scale)
         compare_scale(index, o);
       else
-        compare_owned(index, o, of[static_cast<std::size_t>(op.results[0].index)], what == Makes::gradient ? reference_.gradients() : reference_.parameters(),
+        compare_owned(index, o, of[static_cast<std::size_t>(op.results[0].index)],
+                      what == Makes::gradient ? reference_.gradients() : reference_.parameters(),
                       what == Makes::gradient);
     }
   }
@@ -83,15 +94,19 @@ class Comparison {
       const auto& [in, id, site, microbatch] = it->first;
       if (in != index || id != value.index) return;
       std::vector<const numeric::Tensor*> shards;
-      for (const numeric::Tensor& t : it->second) shards.push_back(t.size() > 0 && t.shape().size() == part.local.value(value).type.shape.size() ? &t : nullptr);
-      const numeric::Assembled whole = numeric::assemble(shards, part.specs[static_cast<std::size_t>(value.index)], program_.mesh);
+      for (const numeric::Tensor& t : it->second)
+        shards.push_back(t.size() > 0 && t.shape().size() == part.local.value(value).type.shape.size() ? &t : nullptr);
+      const numeric::Assembled whole =
+          numeric::assemble(shards, part.specs[static_cast<std::size_t>(value.index)], program_.mesh);
       use(site, valid_entries(whole.value), whole.replica_difference);
     }
   }
-  void compare_owned(std::int32_t index, std::size_t o, const Owner& owner, const std::map<std::string, numeric::Tensor>& wanted, bool gradient) {
+  void compare_owned(std::int32_t index, std::size_t o, const Owner& owner,
+                     const std::map<std::string, numeric::Tensor>& wanted, bool gradient) {
     if (owner.parameter < 0) return;
     if (gradient && summed_over_stages_.count({owner.block, owner.parameter}) > 0) return;
-    const ir::Parameter& parameter = planned_.model.blocks[static_cast<std::size_t>(owner.block)].parameters[static_cast<std::size_t>(owner.parameter)];
+    const ir::Parameter& parameter = planned_.model.blocks[static_cast<std::size_t>(owner.block)]
+                                         .parameters[static_cast<std::size_t>(owner.parameter)];
     each(index, o, [&](std::int32_t site, const std::vector<double>& have, double drift) {
       const std::string key = numeric::parameter_key(parameter, site);
       if (const auto found = wanted.find(key); found != wanted.end())
@@ -112,7 +127,8 @@ class Comparison {
     ++finding.compared;
     finding.error = std::max(finding.error, error);
     if (!(error <= tolerance_) && finding.culprit.empty())
-      finding.culprit = describe_op(program_.programs[static_cast<std::size_t>(index)], program_.mesh, op, site, -1) + " of " + of;
+      finding.culprit =
+          describe_op(program_.programs[static_cast<std::size_t>(index)], program_.mesh, op, site, -1) + " of " + of;
   }
 
   const Planned& planned_;
@@ -120,16 +136,19 @@ class Comparison {
   const Observed& observed_;
   const numeric::ReferenceModel& reference_;
   double tolerance_;
-  std::set<std::pair<std::int32_t, std::int32_t>> summed_over_stages_;  // what a stage has of these gradients is a part of the sum
+  std::set<std::pair<std::int32_t, std::int32_t>>
+      summed_over_stages_;  // what a stage has of these gradients is a part of the sum
 };
 
 }  // namespace
 
 // In the order of a step: all gradients are reduced, the scale is made of them, parameters are updated.
-Finding compare_updates(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference, double tolerance) {
+Finding compare_updates(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference,
+                        double tolerance) {
   Comparison comparison(planned, observed, reference, tolerance);
   for (Makes what : {Makes::gradient, Makes::scale, Makes::parameter})
-    for (std::size_t index = planned.model.blocks.size(); index < planned.program.programs.size(); ++index) comparison.compare(static_cast<std::int32_t>(index), what);
+    for (std::size_t index = planned.model.blocks.size(); index < planned.program.programs.size(); ++index)
+      comparison.compare(static_cast<std::int32_t>(index), what);
   return comparison.finding;
 }
 

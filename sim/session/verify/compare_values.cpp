@@ -11,13 +11,15 @@ namespace tpusim::session {
 
 namespace {
 
-// By local value: the global value that it is a layout of (its own, gathered, scattered, reduced or sliced), invalid if none.
+// By local value: the global value that it is a layout of (its own, gathered, scattered, reduced or sliced), invalid if
+// none.
 std::vector<ir::ValueId> global_of(const spmd::Partitioned& part) {
   std::vector<ir::ValueId> out(part.local.values.size());
   for (std::size_t g = 0; g < part.placed.size(); ++g)
     if (part.placed[g].local.valid()) out[static_cast<std::size_t>(part.placed[g].local.index)] = ir::ValueId(g);
   for (const ir::Op& op : part.local.ops) {
-    const bool moves = std::holds_alternative<ir::AllGather>(op.kind) || std::holds_alternative<ir::ReduceScatter>(op.kind) ||
+    const bool moves = std::holds_alternative<ir::AllGather>(op.kind) ||
+                       std::holds_alternative<ir::ReduceScatter>(op.kind) ||
                        std::holds_alternative<ir::AllReduce>(op.kind) || std::holds_alternative<ir::Slice>(op.kind);
     ir::ValueId& to = out[static_cast<std::size_t>(op.results[0].index)];
     if (moves && !to.valid()) to = out[static_cast<std::size_t>(op.operands[0].index)];
@@ -27,17 +29,22 @@ std::vector<ir::ValueId> global_of(const spmd::Partitioned& part) {
 
 std::string_view phase_name(ir::Phase phase) {
   switch (phase) {
-    case ir::Phase::forward: return "forward";
-    case ir::Phase::recompute: return "recompute";
-    case ir::Phase::backward: return "backward";
-    case ir::Phase::update: return "update";
+    case ir::Phase::forward:
+      return "forward";
+    case ir::Phase::recompute:
+      return "recompute";
+    case ir::Phase::backward:
+      return "backward";
+    case ir::Phase::update:
+      return "update";
   }
   return "";
 }
 
 }  // namespace
 
-std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, std::size_t op_index, std::int64_t site, std::int64_t microbatch) {
+std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, std::size_t op_index, std::int64_t site,
+                        std::int64_t microbatch) {
   const ir::Op& op = part.local.ops[op_index];
   const ir::Value& value = part.local.value(op.results[0]);
   std::string text = fmt::format("site {} ({}), ", site, part.local.name);
@@ -48,7 +55,8 @@ std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, s
   if (const auto* s = std::get_if<ir::ReduceScatter>(&op.kind)) axes = &s->axes;
   if (const auto* r = std::get_if<ir::AllReduce>(&op.kind)) axes = &r->axes;
   if (axes != nullptr) text += fmt::format(" over {}", mesh.to_string(*axes));
-  if (op_index < part.reason.size() && !part.reason[op_index].empty()) text += fmt::format(" [{}]", part.reason[op_index]);
+  if (op_index < part.reason.size() && !part.reason[op_index].empty())
+    text += fmt::format(" [{}]", part.reason[op_index]);
   return text;
 }
 
@@ -80,7 +88,8 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
   return difference / magnitude;
 }
 
-Finding compare_values(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference, double tolerance) {
+Finding compare_values(const Planned& planned, const Observed& observed, const numeric::ReferenceModel& reference,
+                       double tolerance) {
   Finding out;
   const plan::StepProgram& program = planned.program;
   std::vector<std::vector<ir::ValueId>> globals;
@@ -94,12 +103,16 @@ Finding compare_values(const Planned& planned, const Observed& observed, const n
       const numeric::ReferenceRun& run = reference.values(microbatch, site);
       if (found == observed.end() || !run.has(global)) continue;
       std::vector<const numeric::Tensor*> shards;
-      for (const numeric::Tensor& t : found->second) shards.push_back(t.size() > 0 && t.shape().size() == part.local.value(local).type.shape.size() ? &t : nullptr);
-      const numeric::Assembled whole = numeric::assemble(shards, part.specs[static_cast<std::size_t>(local.index)], program.mesh);
-      const double error = std::max(relative_difference(valid_entries(whole.value), valid_entries(run.value(global))), whole.replica_difference);
+      for (const numeric::Tensor& t : found->second)
+        shards.push_back(t.size() > 0 && t.shape().size() == part.local.value(local).type.shape.size() ? &t : nullptr);
+      const numeric::Assembled whole =
+          numeric::assemble(shards, part.specs[static_cast<std::size_t>(local.index)], program.mesh);
+      const double error = std::max(relative_difference(valid_entries(whole.value), valid_entries(run.value(global))),
+                                    whole.replica_difference);
       ++out.compared;
       out.error = std::max(out.error, error);
-      if (!(error <= tolerance) && out.culprit.empty()) out.culprit = describe_op(part, program.mesh, op_index, site, microbatch);
+      if (!(error <= tolerance) && out.culprit.empty())
+        out.culprit = describe_op(part, program.mesh, op_index, site, microbatch);
     }
   };
   const auto sites = static_cast<std::int32_t>(program.sites.size());

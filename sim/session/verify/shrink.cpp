@@ -38,7 +38,9 @@ void shrink_model(JobSpec& spec, const JobSpec& full) {
   m.embed = 8;
   m.mlp = 12;
   if (m.family == models::Family::transformer) {
-    m.kv_heads = full.model.kv_heads == 1 ? 1 : std::min<std::int64_t>(full.model.kv_heads, group > 1 ? 2 : std::max<std::int64_t>(2, tensor));
+    m.kv_heads = full.model.kv_heads == 1
+                     ? 1
+                     : std::min<std::int64_t>(full.model.kv_heads, group > 1 ? 2 : std::max<std::int64_t>(2, tensor));
     const std::int64_t q_group = group == 1 ? 1 : std::max<std::int64_t>(2, tensor / m.kv_heads);
     m.heads = m.kv_heads * q_group;
     m.head_dim = 4;
@@ -66,7 +68,8 @@ Shrunken shrink(const Job& job, const Planned& full) {
   const std::int64_t microbatches = full.program.microbatches > 1 ? (axis_size(spec, "pipeline") > 1 ? 4 : 2) : 1;
   spec.microbatch = full.setup.microbatch > 1 ? 2 : 1;
   spec.global_batch = replicas * spec.microbatch * microbatches;
-  // One physical axis of the same kind for each mesh axis; the levels keep their order, so the placement is the identity.
+  // One physical axis of the same kind for each mesh axis; the levels keep their order, so the placement is the
+  // identity.
   out.fabric = job.cluster.fabric;
   out.fabric.axes.clear();
   for (std::size_t i = 0; i < spec.mesh.size(); ++i) {

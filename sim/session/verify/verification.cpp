@@ -21,14 +21,16 @@ enum class Execution { shuffled, as_timed };
 struct ShardedRun {
   std::vector<double> losses;
   std::map<std::string, std::vector<double>> parameters;
-  run::Tally tally;           // of the first step
-  std::int64_t peak = 0;      // over all steps
+  run::Tally tally;       // of the first step
+  std::int64_t peak = 0;  // over all steps
   Observed first_step;
   std::string stall;
 };
 
 std::string key_of(const Planned& planned, const plan::Buffer& buffer, std::int32_t site) {
-  return numeric::parameter_key(planned.model.blocks[static_cast<std::size_t>(buffer.block)].parameters[static_cast<std::size_t>(buffer.parameter)], site);
+  return numeric::parameter_key(planned.model.blocks[static_cast<std::size_t>(buffer.block)]
+                                    .parameters[static_cast<std::size_t>(buffer.parameter)],
+                                site);
 }
 
 void collect_parameters(const Planned& planned, const numeric::NumericBackend& backend, ShardedRun& out) {
@@ -47,9 +49,11 @@ void collect_parameters(const Planned& planned, const numeric::NumericBackend& b
         any = any || shards.back() != nullptr;
       }
       if (!any) continue;
-      const numeric::Assembled whole = numeric::assemble(shards, numeric::buffer_spec(program, plan::BufferId(b)), program.mesh);
+      const numeric::Assembled whole =
+          numeric::assemble(shards, numeric::buffer_spec(program, plan::BufferId(b)), program.mesh);
       std::vector<double> entries = valid_entries(whole.value);
-      if (whole.replica_difference > kValueTolerance) entries.push_back(whole.replica_difference);  // replicas that drift apart are an error too
+      if (whole.replica_difference > kValueTolerance)
+        entries.push_back(whole.replica_difference);  // replicas that drift apart are an error too
       out.parameters[key_of(planned, buffer, static_cast<std::int32_t>(site))] = std::move(entries);
     }
   }
@@ -68,7 +72,8 @@ double loss_of(const Planned& planned, const Observed& losses) {
   return sum;
 }
 
-ShardedRun run_sharded(const Planned& planned, const timing::Durations& durations, const numeric::InitialSettings& settings, Execution how, std::uint64_t order_seed,
+ShardedRun run_sharded(const Planned& planned, const timing::Durations& durations,
+                       const numeric::InitialSettings& settings, Execution how, std::uint64_t order_seed,
                        const Proof& proof, bool keep_first_step) {
   ShardedRun out;
   const plan::StepProgram& program = planned.program;
@@ -83,7 +88,8 @@ ShardedRun run_sharded(const Planned& planned, const timing::Durations& duration
 
   std::vector<ir::ValueId> loss_value(planned.model.blocks.size());
   for (std::size_t b = 0; b < planned.model.blocks.size(); ++b)
-    if (planned.model.blocks[b].loss.valid()) loss_value[b] = program.programs[b].placed[static_cast<std::size_t>(planned.model.blocks[b].loss.index)].local;
+    if (planned.model.blocks[b].loss.valid())
+      loss_value[b] = program.programs[b].placed[static_cast<std::size_t>(planned.model.blocks[b].loss.index)].local;
   Observed losses;
   backend.set_observer([&](const numeric::Observation& o) {
     const auto keep = [&](Observed& where) {
@@ -92,7 +98,9 @@ ShardedRun run_sharded(const Planned& planned, const timing::Durations& duration
       per_device[static_cast<std::size_t>(o.device)] = o.tensor;
     };
     if (keep_first_step && o.step == 0) keep(out.first_step);
-    if (static_cast<std::size_t>(o.program) < planned.model.blocks.size() && o.value == loss_value[static_cast<std::size_t>(o.program)]) keep(losses);
+    if (static_cast<std::size_t>(o.program) < planned.model.blocks.size() &&
+        o.value == loss_value[static_cast<std::size_t>(o.program)])
+      keep(losses);
   });
   for (std::int64_t step = 0; step < proof.steps; ++step) {
     losses.clear();
@@ -124,7 +132,8 @@ ir::Model unpadded_model(const JobSpec& spec, const Planned& planned) {
   options.attention = spec.attention;
   options.flash_block = spec.flash_block;
   ir::Model model = models::build(spec.model, options);
-  for (ir::Program& block : model.blocks) ir::differentiate(block, {block.loss.valid() ? ir::Remat::none : spec.remat, spec.gradient_dtype});
+  for (ir::Program& block : model.blocks)
+    ir::differentiate(block, {block.loss.valid() ? ir::Remat::none : spec.remat, spec.gradient_dtype});
   return model;
 }
 
@@ -138,7 +147,8 @@ struct Outcome {
 };
 
 // The largest error and where it is.
-Finding compare_runs(const ShardedRun& run, const numeric::ReferenceModel& reference, const std::vector<double>& losses) {
+Finding compare_runs(const ShardedRun& run, const numeric::ReferenceModel& reference,
+                     const std::vector<double>& losses) {
   Finding out;
   const auto note = [&](const std::string& what, double error) {
     ++out.compared;
@@ -151,7 +161,8 @@ Finding compare_runs(const ShardedRun& run, const numeric::ReferenceModel& refer
   note("the losses", relative_difference(run.losses, losses));
   for (const auto& [key, value] : reference.parameters()) {
     const auto there = run.parameters.find(key);
-    note("parameter " + key, there == run.parameters.end() ? std::numeric_limits<double>::infinity() : relative_difference(there->second, valid_entries(value)));
+    note("parameter " + key, there == run.parameters.end() ? std::numeric_limits<double>::infinity()
+                                                           : relative_difference(there->second, valid_entries(value)));
   }
   return out;
 }
@@ -168,21 +179,26 @@ std::int64_t total_bytes(const run::Tally& tally) {
 }
 
 std::string tally_difference(const run::Tally& executed, std::int64_t peak, const run::Tally& charged) {
-  static constexpr const char* kNames[run::kTrafficKinds] = {"all-gather", "reduce-scatter", "all-reduce", "collective-permute", "sum over stages"};
+  static constexpr const char* kNames[run::kTrafficKinds] = {"all-gather", "reduce-scatter", "all-reduce",
+                                                             "collective-permute", "sum over stages"};
   for (std::size_t k = 0; k < run::kTrafficKinds; ++k)
-    if (executed.bytes_sent[k] != charged.bytes_sent[k]) return fmt::format("{} bytes: {} executed, {} charged", kNames[k], executed.bytes_sent[k], charged.bytes_sent[k]);
-  if (executed.executed_flops != charged.executed_flops) return fmt::format("FLOPs: {} executed, {} charged", executed.executed_flops, charged.executed_flops);
+    if (executed.bytes_sent[k] != charged.bytes_sent[k])
+      return fmt::format("{} bytes: {} executed, {} charged", kNames[k], executed.bytes_sent[k], charged.bytes_sent[k]);
+  if (executed.executed_flops != charged.executed_flops)
+    return fmt::format("FLOPs: {} executed, {} charged", executed.executed_flops, charged.executed_flops);
   if (peak != charged.peak_bytes) return fmt::format("peak bytes: {} executed, {} charged", peak, charged.peak_bytes);
   return "";
 }
 
 }  // namespace
 
-result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof) {
+result::Verification verify_spec(const JobSpec& spec, const fabric::Fabric& fabric, const topologies::Chip& chip,
+                                 std::uint64_t seed, const Proof& proof) {
   return verify_planned(spec, make_plan(spec, fabric), fabric, chip, seed, proof);
 }
 
-result::Verification verify_planned(const JobSpec& spec, const Planned& planned, const fabric::Fabric& fabric, const topologies::Chip& chip, std::uint64_t seed, const Proof& proof) {
+result::Verification verify_planned(const JobSpec& spec, const Planned& planned, const fabric::Fabric& fabric,
+                                    const topologies::Chip& chip, std::uint64_t seed, const Proof& proof) {
   Outcome o;
   o.out.passed = true;
   o.out.steps = proof.steps;
@@ -201,7 +217,8 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
   const timing::Durations durations = timing::durations(planned.program, chip, fabric);
   std::vector<ShardedRun> runs;
   for (std::int64_t shuffle = 0; shuffle < proof.shuffles; ++shuffle)
-    runs.push_back(run_sharded(planned, durations, settings, Execution::shuffled, seed + 100 * static_cast<std::uint64_t>(shuffle), proof, proof.values && shuffle == 0));
+    runs.push_back(run_sharded(planned, durations, settings, Execution::shuffled,
+                               seed + 100 * static_cast<std::uint64_t>(shuffle), proof, proof.values && shuffle == 0));
   if (!runs[0].stall.empty()) {
     o.check("the small copy runs to its end", false, runs[0].stall);
     return o.out;
@@ -217,25 +234,34 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
     values.error = std::max(values.error, updates.error);
     if (values.culprit.empty()) values.culprit = updates.culprit;
     o.check("every value of the first step equals one device's", values.culprit.empty() && values.compared > 0,
-            values.culprit.empty() ? fmt::format("{} values, largest relative error {:.1e}", values.compared, values.error) : values.culprit);
+            values.culprit.empty()
+                ? fmt::format("{} values, largest relative error {:.1e}", values.compared, values.error)
+                : values.culprit);
   }
   if (proof.gradient) {
     const Finding gradient = check_gradient(planned, spec, settings, kGradientTolerance, proof.vjp);
     o.check("the gradient equals finite differences", gradient.culprit.empty(),
-            gradient.culprit.empty() ? fmt::format("along a random direction in {} parameters, relative error {:.1e}", gradient.compared, gradient.error) : gradient.culprit);
+            gradient.culprit.empty() ? fmt::format("along a random direction in {} parameters, relative error {:.1e}",
+                                                   gradient.compared, gradient.error)
+                                     : gradient.culprit);
   }
   const ir::Model plain = unpadded_model(spec, planned);
   numeric::ReferenceModel one_device(plain, spec.optimizer, spec.gradient_dtype, spec.master_dtype, settings);
-  for (std::int64_t step = 0; step < proof.steps; ++step) o.out.loss_reference.push_back(one_device.step(step, planned.program.microbatches));
+  for (std::int64_t step = 0; step < proof.steps; ++step)
+    o.out.loss_reference.push_back(one_device.step(step, planned.program.microbatches));
   o.out.loss_sharded = runs[0].losses;
   const ShardedRun timed = run_sharded(planned, durations, settings, Execution::as_timed, seed, proof, false);
   Finding in_shuffle;
   for (const ShardedRun& run : runs)
-    if (Finding one = compare_runs(run, one_device, o.out.loss_reference); !(one.error <= in_shuffle.error)) in_shuffle = std::move(one);
+    if (Finding one = compare_runs(run, one_device, o.out.loss_reference); !(one.error <= in_shuffle.error))
+      in_shuffle = std::move(one);
   const Finding as_timed = compare_runs(timed, one_device, o.out.loss_reference);
   o.out.max_relative_error = std::max({in_shuffle.error, as_timed.error, values.error});
-  o.check(fmt::format("losses and parameters over {} optimizer steps equal one device's, in shuffled order", proof.steps), in_shuffle.error <= proof.tolerance, error_text(in_shuffle, proof.tolerance));
-  o.check("the same in exactly the order in which timing finished", as_timed.error <= proof.tolerance, error_text(as_timed, proof.tolerance));
+  o.check(
+      fmt::format("losses and parameters over {} optimizer steps equal one device's, in shuffled order", proof.steps),
+      in_shuffle.error <= proof.tolerance, error_text(in_shuffle, proof.tolerance));
+  o.check("the same in exactly the order in which timing finished", as_timed.error <= proof.tolerance,
+          error_text(as_timed, proof.tolerance));
 
   const timing::StepTiming charged = timing::time_step(planned.program, chip, fabric, {});
   o.out.bytes_executed = total_bytes(runs[0].tally);
@@ -249,7 +275,9 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
   for (const ShardedRun& run : runs)
     if (difference.empty()) difference = tally_difference(run.tally, run.peak, charged.tally);
   o.check("bytes sent, FLOPs and peak memory: executed = charged", difference.empty(),
-          difference.empty() ? fmt::format("{} bytes, {} FLOPs, {} bytes at the peak", o.out.bytes_executed, o.out.flops_executed, o.out.peak_bytes_executed) : difference);
+          difference.empty() ? fmt::format("{} bytes, {} FLOPs, {} bytes at the peak", o.out.bytes_executed,
+                                           o.out.flops_executed, o.out.peak_bytes_executed)
+                             : difference);
   return o.out;
 }
 
@@ -258,8 +286,11 @@ result::Verification verify_job(const Job& job, const Planned& full, std::uint64
   Outcome o;
   o.out = verify_spec(small.spec, small.fabric, job.cluster.chip, seed);
   const Finding collectives = check_collectives(full.program, seed);
-  o.check("every collective algorithm of the plan gives what its collective is defined to give", collectives.culprit.empty(),
-          collectives.culprit.empty() ? fmt::format("{} algorithms on up to 4 members of each axis", collectives.compared) : collectives.culprit);
+  o.check("every collective algorithm of the plan gives what its collective is defined to give",
+          collectives.culprit.empty(),
+          collectives.culprit.empty()
+              ? fmt::format("{} algorithms on up to 4 members of each axis", collectives.compared)
+              : collectives.culprit);
   return o.out;
 }
 
