@@ -15,42 +15,43 @@ struct Owner {  // a parameter: of which block, and its index there
   std::int32_t block = -1, parameter = -1;
 };
 
-// By value of an update program: the parameter that it belongs to, from the buffers that its kernels and collectives
-// read and write.
-std::vector<Owner> owners(const plan::StepProgram& program, std::int32_t index) {
-  const ir::Program& local = program.programs[static_cast<std::size_t>(index)].local;
-  std::vector<Owner> out(local.values.size());
-  const auto seed = [&](const auto& instruction) {
-    if (instruction.program != index) return;
-    for (const auto* list : {&instruction.reads, &instruction.writes})
-      for (const auto& [value, ref] : *list) {
-        const plan::Buffer& buffer = program.buffers[static_cast<std::size_t>(ref.buffer.index)];
-        if (value.valid() && buffer.parameter >= 0)
-          out[static_cast<std::size_t>(value.index)] = {buffer.block, buffer.parameter};
-      }
-  };
-  for (const plan::Kernel& kernel : program.kernels) seed(kernel);
-  for (const plan::Collective& collective : program.collectives) seed(collective);
-  for (const ir::Op& op : local.ops)
-    for (ir::ValueId result : op.results)
-      for (ir::ValueId operand : op.operands)
-        if (Owner& to = out[static_cast<std::size_t>(result.index)]; to.parameter < 0)
-          to = out[static_cast<std::size_t>(operand.index)];
-  return out;
+// What a value of an update program is, where the reference has it too: a gradient on its way to its state's spec, the scale of clipping,
+// or a new parameter on its way home.
+enum class Makes { nothing, gradient, scale, parameter };
+struct Meaning {
+  Owner owner;
+  Makes makes = Makes::nothing;
+};
+
+bool is_move(const ir::OpKind& kind) {
+  return std::holds_alternative<ir::AllReduce>(kind) || std::holds_alternative<ir::ReduceScatter>(kind) || std::holds_alternative<ir::AllGather>(kind) ||
+         std::holds_alternative<ir::Slice>(kind);
 }
 
-// What an op of an update program makes, where the reference has it too.
-enum class Makes { nothing, gradient, scale, parameter };
-Makes makes(const ir::Program& local, const ir::Op& op) {
-  const bool reduces =
-      std::holds_alternative<ir::AllReduce>(op.kind) || std::holds_alternative<ir::ReduceScatter>(op.kind);
-  const bool gathers = std::holds_alternative<ir::AllGather>(op.kind);
-  if (std::holds_alternative<ir::Update>(op.kind)) return Makes::parameter;
-  if (local.value(op.results[0]).label == "gscale" && !std::holds_alternative<ir::Fill>(op.kind)) return Makes::scale;
-  if (!reduces && !gathers) return Makes::nothing;
-  const ir::Table table = local.value(op.results[0]).table;
-  if (reduces && table == ir::Table::gradients) return Makes::gradient;
-  return gathers && table != ir::Table::gradients ? Makes::parameter : Makes::nothing;
+// By value of an update program, from the buffers that its kernels and collectives read and write, through what only moves a value.
+std::vector<Meaning> meanings(const plan::StepProgram& program, std::int32_t index) {
+  const ir::Program& local = program.programs[static_cast<std::size_t>(index)].local;
+  std::vector<Meaning> out(local.values.size());
+  const auto seed = [&](const auto& list, bool written) {
+    for (const auto& [value, ref] : list) {
+      const plan::Buffer& buffer = program.buffers[static_cast<std::size_t>(ref.buffer.index)];
+      if (!value.valid() || buffer.parameter < 0) continue;
+      const bool gradient = buffer.category == plan::Category::gradients, updated = written && buffer.category == plan::Category::parameters && buffer.persistent;
+      if (gradient || updated) out[static_cast<std::size_t>(value.index)] = {{buffer.block, buffer.parameter}, gradient ? Makes::gradient : Makes::parameter};
+    }
+  };
+  for (const plan::Kernel& kernel : program.kernels)
+    if (kernel.program == index) seed(kernel.reads, false), seed(kernel.writes, true);
+  for (const plan::Collective& collective : program.collectives)
+    if (collective.program == index) seed(collective.reads, false), seed(collective.writes, true);
+  const auto at = [&](ir::ValueId v) -> Meaning& { return out[static_cast<std::size_t>(v.index)]; };
+  for (const ir::Op& op : local.ops) {
+    if (is_move(op.kind) && at(op.operands[0]).makes == Makes::gradient) at(op.results[0]) = at(op.operands[0]);
+    if (local.value(op.results[0]).label == "gscale" && !std::holds_alternative<ir::Fill>(op.kind)) at(op.results[0]).makes = Makes::scale;
+  }
+  for (std::size_t o = local.ops.size(); o-- > 0;)
+    if (const ir::Op& op = local.ops[o]; is_move(op.kind) && at(op.results[0]).makes == Makes::parameter) at(op.operands[0]) = at(op.results[0]);
+  return out;
 }
 
 class Comparison {
@@ -70,16 +71,14 @@ class Comparison {
   // Everything of one sort that the update program `index` makes.
   void compare(std::int32_t index, Makes what) {
     const ir::Program& local = program_.programs[static_cast<std::size_t>(index)].local;
-    const std::vector<Owner> of = owners(program_, index);
+    const std::vector<Meaning> meaning = meanings(program_, index);
     for (std::size_t o = 0; o < local.ops.size(); ++o) {
-      const ir::Op& op = local.ops[o];
-      if (makes(local, op) != what) continue;
+      const Meaning& result = meaning[static_cast<std::size_t>(local.ops[o].results[0].index)];
+      if (result.makes != what) continue;
       if (what == Makes::scale)
         compare_scale(index, o);
       else
-        compare_owned(index, o, of[static_cast<std::size_t>(op.results[0].index)],
-                      what == Makes::gradient ? reference_.gradients() : reference_.parameters(),
-                      what == Makes::gradient);
+        compare_owned(index, o, result.owner, what == Makes::gradient ? reference_.gradients() : reference_.parameters(), what == Makes::gradient);
     }
   }
   Finding finding;
