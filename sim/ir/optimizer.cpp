@@ -124,9 +124,14 @@ class Writer {
     return builder_.map(Elementwise::add_scalar, x, state(label), settings_.eps);
   }
 
-  // R / mean(R). A padded row holds e, which is nothing beside the others.
+  // R / mean(R). A padded row holds e, which must not count.
   ValueId normalized(ValueId row) {
-    return builder_.map(Elementwise::div, row, mean(row, parameter_.input_dims, "row mean"), state("row"));
+    ValueId counted = row;
+    const Shape shape = builder_.type(row).shape;
+    for (const Dim& d : shape)
+      if (d.valid < d.size)
+        counted = builder_.add(MaskPadding{d.name, 0, {}}, {counted}, builder_.type(row).dtype, state("row"))[0];
+    return builder_.map(Elementwise::div, row, mean(counted, parameter_.input_dims, "row mean"), state("row"));
   }
 
   ValueId adafactor(ValueId p, ValueId g) {
