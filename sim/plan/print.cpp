@@ -37,7 +37,7 @@ std::string kind_text(const StepProgram& p, const CallKind& kind) {
   text += fmt::format(" {}", kind.phase == ir::Phase::update && kind.first ? "norm" : phase_name(kind.phase));
   if (kind.phase == ir::Phase::backward && kind.first) text += ", first microbatch";
   if (kind.phase == ir::Phase::backward && kind.last) text += ", last microbatch";
-  if (kind.stage >= 0) text += fmt::format(", edge of stage {}", kind.stage);
+  if (kind.stage >= 0) text += fmt::format(", edge of a stage like stage {}", kind.stage);
   return text;
 }
 
@@ -79,9 +79,10 @@ void instruction(std::string& out, const StepProgram& p, const Instr& i) {
     case InstrKind::receive: {
       const Permute& permute = p.permutes[at(i.body)];
       const bool sends = i.kind == InstrKind::send;
-      fmt::format_to(to, "{} {}, {} bytes, stage {} to {}", sends ? "send" : "receive",
-                     ref(p, sends ? permute.buffer : permute.target), permute.bytes, permute.from_stage,
-                     permute.to_stage);
+      const bool ahead = permute.from_stage < permute.to_stage;
+      fmt::format_to(to, "{} {}, {} bytes, {} the {} stage", sends ? "send" : "receive",
+                     ref(p, sends ? permute.buffer : permute.target), permute.bytes, sends ? "to" : "from",
+                     ahead == sends ? "next" : "previous");
       break;
     }
     case InstrKind::stage_reduce:

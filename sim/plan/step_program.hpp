@@ -92,7 +92,9 @@ struct Collective {
   std::string_view label;
 };
 
-// Boundary value handed to the neighbouring pipeline stage (x forward, dx backward), or a tied gradient.
+// Boundary value handed to the neighbouring pipeline stage: x forward, dx backward. Written for the first boundary that
+// it stands for; a stage that lies k further on hands on to one k further on, at the same cost over resources 2k
+// further on.
 struct Permute {
   BufferRef buffer;  // the sender's, relative to the call that owns the send
   BufferRef target;  // the receiver's, relative to the call that owns the receive
@@ -102,6 +104,13 @@ struct Permute {
   Seconds alpha;                              // hops x hop latency
   BytesPerSecond beta;                        // one direction, after sharing
   fabric::Level level = fabric::Level::chip;  // of the slowest link on the way
+
+  // For a sender or receiver on `stage`: the sender's stage, the receiver's, the resource.
+  std::int32_t from(std::int32_t stage, bool sends) const { return sends ? stage : stage - (to_stage - from_stage); }
+  std::int32_t to(std::int32_t stage, bool sends) const { return from(stage, sends) + (to_stage - from_stage); }
+  std::int32_t resource_at(std::int32_t stage, bool sends) const {
+    return resource + 2 * (from(stage, sends) - from_stage);
+  }
 };
 
 // A gradient that several stages hold (tied embedding): summed over the stages listed, each sending its own to every
@@ -152,7 +161,7 @@ struct CallKind {
   ir::Phase phase = ir::Phase::forward;  // forward, backward, update
   bool first = false, last = false;      // first: the gradients are written, not added; last: they are reduced as well
   std::int8_t stage_edge = 0;  // bit 0: receives its input from another stage; bit 1: sends its output to another stage
-  std::int32_t stage = -1;     // the stage, where stage_edge is not 0 (its permutes name it); else -1
+  std::int32_t stage = -1;     // where stage_edge is not 0: the first stage whose permutes cost as much; else -1
   bool operator==(const CallKind&) const = default;
 };
 

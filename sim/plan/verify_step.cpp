@@ -190,7 +190,14 @@ void Verifier::coverage(std::int32_t stage) {
 }
 
 void Verifier::transfers() {
-  std::vector<std::vector<std::int64_t>> sent(p_.permutes.size()), received(p_.permutes.size());
+  // By permute and stage of the sender.
+  std::vector<std::vector<std::int64_t>> sent(p_.permutes.size() * p_.schedules.size()), received(sent.size());
+  const auto place = [&](const Instr& i, std::size_t stage) {
+    const std::int32_t from = p_.permutes[at(i.body)].from(static_cast<std::int32_t>(stage), i.kind == InstrKind::send);
+    const bool exists = from >= 0 && at(from) < p_.schedules.size();
+    if (!exists) faults_.add("step.c10: transfer {} is received from stage {}, which does not exist", i.body, from);
+    return at(i.body) * p_.schedules.size() + (exists ? at(from) : 0);
+  };
   bool whole = true;
   for (std::size_t s = 0; s < p_.schedules.size(); ++s) {
     whole = whole && p_.schedules[s].calls() <= kPlayedCalls;
@@ -203,27 +210,29 @@ void Verifier::transfers() {
                  microbatches[1] = microbatch;
                  if (before != nullptr)
                    for (const Instr& i : before->instrs)
-                     if (i.owner == 1 && i.kind == InstrKind::receive) received[at(i.body)].push_back(microbatch);
+                     if (i.owner == 1 && i.kind == InstrKind::receive) received[place(i, s)].push_back(microbatch);
                  const std::int32_t t = p_.find_template(call.kind, previous, next);
                  before = t < 0 ? nullptr : &p_.templates[at(t)];
                  if (before == nullptr) return;
                  for (const Instr& i : before->instrs) {
                    if (i.owner == 1) continue;
                    const std::int64_t m = i.owner == 0 ? microbatches[1] : microbatches[0];
-                   if (i.kind == InstrKind::send) sent[at(i.body)].push_back(m);
-                   if (i.kind == InstrKind::receive) received[at(i.body)].push_back(m);
+                   if (i.kind == InstrKind::send) sent[place(i, s)].push_back(m);
+                   if (i.kind == InstrKind::receive) received[place(i, s)].push_back(m);
                  }
                });
   }
-  for (std::size_t p = 0; p < p_.permutes.size(); ++p) {
+  for (std::size_t p = 0; p < sent.size(); ++p) {
     if (!whole) {
       const std::size_t n = std::min(sent[p].size(), received[p].size());
       sent[p].resize(n);
       received[p].resize(n);
     }
-    if (sent[p] != received[p])
-      faults_.add("step.c10: transfer {} from stage {} to {} is not received as it is sent", p,
-                  p_.permutes[p].from_stage, p_.permutes[p].to_stage);
+    if (sent[p] == received[p]) continue;
+    const std::size_t number = p / p_.schedules.size();
+    const auto from = static_cast<std::int32_t>(p % p_.schedules.size());
+    faults_.add("step.c10: transfer {} from stage {} to {} is not received as it is sent", number, from,
+                p_.permutes[number].to(from, true));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "sim/run/compiled.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "sim/base/check.hpp"
 
@@ -54,8 +55,7 @@ void add_resources(const plan::StepProgram& program, const plan::Instr& instr, s
     for (std::int32_t r : program.collectives[at(instr.body)].resources) add(r);
   else if (instr.kind == plan::InstrKind::stage_reduce)
     add(program.stage_reduces[at(instr.body)].resource);
-  else
-    add(program.permutes[at(instr.body)].resource);
+  // A permute's depends on the stage; nobody asks, as a template that crosses stages is never replayed.
 }
 
 class Compiler {
@@ -245,6 +245,13 @@ Relation relation_of(const Cursor& cursor) {
   if (before.kind >= 0)
     r.previous_site = before.site - here.site, r.previous_microbatch = before.microbatch - here.microbatch;
   if (after.kind >= 0) r.next_site = after.site - here.site, r.next_microbatch = after.microbatch - here.microbatch;
+  // What matters is which instances are the same; so calls far away, and other microbatches, are alike.
+  constexpr std::int32_t kNear = 4, kFar = 100;  // references reach no further than a site or two
+  const bool apart = std::abs(r.previous_site - r.next_site) > kNear;
+  if (std::abs(r.previous_site) > kNear && apart) r.previous_site = kFar;
+  if (std::abs(r.next_site) > kNear && apart) r.next_site = 2 * kFar;
+  if (r.next_microbatch != 0) r.next_microbatch = r.next_microbatch == r.previous_microbatch ? 1 : 2;
+  if (r.previous_microbatch != 0) r.previous_microbatch = 1;
   return r;
 }
 

@@ -61,7 +61,7 @@ struct CompiledTemplate {
   std::vector<std::int16_t> pool;
   std::vector<CompiledInstr> instrs;
   std::vector<std::int16_t> first_of_buffer;  // by buffer: its first slot, -1 none
-  std::vector<std::int32_t> resources;        // that its transfers occupy, ascending
+  std::vector<std::int32_t> resources;        // that its transfers occupy, ascending; without those of permutes
   bool crosses = false;                       // sends, receives or reduces over stages
   bool collectives = false;
   bool reads_data = false;

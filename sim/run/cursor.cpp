@@ -47,6 +47,27 @@ void Cursor::advance() {
   look_ahead();
 }
 
+std::int64_t Cursor::alike() const {
+  const std::vector<plan::Call>& body = schedule_->segments[segment_].body;
+  const std::int32_t distance = current_.site - previous_.site;
+  if (body_ == 0 || previous_.kind != current_.kind || previous_.microbatch != current_.microbatch) return 0;
+  std::size_t last = body_;  // the last call that follows its like
+  while (last + 1 < body.size() && body[last + 1].kind == body[last].kind &&
+         body[last + 1].microbatch == body[last].microbatch && body[last + 1].site - body[last].site == distance)
+    ++last;
+  return last > body_ ? static_cast<std::int64_t>(last - body_) - 1 : 0;
+}
+
+void Cursor::pass(std::int64_t calls) {
+  TPUSIM_CHECK(calls >= 0 && calls <= alike(), "a call passed over that is not like the others");
+  if (calls == 0) return;
+  const std::int64_t number = current_.number + calls;
+  body_ += static_cast<std::size_t>(calls);
+  previous_ = resolve(segment_, repeat_, body_ - 1, number - 1);
+  current_ = resolve(segment_, repeat_, body_, number);
+  look_ahead();
+}
+
 void Cursor::skip(std::int64_t repeats) {
   TPUSIM_CHECK(at_repeat_start() && repeats >= 0 && repeats <= repeats_left(), "a skip beyond the segment");
   const auto calls = static_cast<std::int64_t>(schedule_->segments[segment_].body.size()) * repeats;

@@ -34,6 +34,11 @@ class Cursor {
   // Skips `repeats` whole repeats of the segment: microbatches and call numbers grow as if they had been played. At a
   // repeat start only.
   void skip(std::int64_t repeats);
+  // How many calls after the current one, within its repeat, stand between neighbours as it does: all of one kind and
+  // one microbatch, their sites at equal distances, the calls before and after included.
+  std::int64_t alike() const;
+  // Past that many of them: the last one becomes the current call.
+  void pass(std::int64_t calls);
 
  private:
   ResolvedCall resolve(std::size_t segment, std::int64_t repeat, std::size_t body, std::int64_t number) const;

@@ -91,7 +91,7 @@ class Interpreter {
   void meeting_classes(std::int32_t c, const CompiledInstr& instr, std::vector<std::int32_t>& out) const;
   MeetingKey meeting_key(std::int32_t c, const CompiledInstr& instr) const;
   std::size_t instruction_number(const CompiledInstr& instr) const;
-  const std::vector<std::int32_t>& resources_of(const CompiledInstr& instr);
+  const std::vector<std::int32_t>& resources_of(std::int32_t c, const CompiledInstr& instr);
   std::int64_t group_base(std::int64_t device, const ir::MeshAxes& axes) const;
   const CompiledTemplate& compiled(std::int32_t variant) const { return templates_[static_cast<std::size_t>(variant)]; }
   // The time that every kernel to come, and every transfer that allocates, starts after.

@@ -347,11 +347,14 @@ bool Interpreter<B>::play_kernel(std::int32_t c, const CompiledInstr& instr) {
 }
 
 template <Backend B>
-const std::vector<std::int32_t>& Interpreter<B>::resources_of(const CompiledInstr& instr) {
+const std::vector<std::int32_t>& Interpreter<B>::resources_of(std::int32_t c, const CompiledInstr& instr) {
   const auto body = static_cast<std::size_t>(instr.body);
   if (instr.kind == plan::InstrKind::collective) return program_.collectives[body].resources;
-  one_resource_.assign(1, instr.kind == plan::InstrKind::stage_reduce ? program_.stage_reduces[body].resource
-                                                                      : program_.permutes[body].resource);
+  if (instr.kind == plan::InstrKind::stage_reduce)
+    one_resource_.assign(1, program_.stage_reduces[body].resource);
+  else
+    one_resource_.assign(1, program_.permutes[body].resource_at(classes_[static_cast<std::size_t>(c)].stage,
+                                                                instr.kind == plan::InstrKind::send));
   return one_resource_;
 }
 
@@ -360,7 +363,7 @@ bool Interpreter<B>::play_transfer(std::int32_t c, const CompiledInstr& instr) {
   State& s = state_[static_cast<std::size_t>(c)];
   const CompiledTemplate& tmpl = compiled(s.tmpl);
   if (!settle_operands(s, instr)) return false;
-  const std::vector<std::int32_t>& resources = resources_of(instr);
+  const std::vector<std::int32_t>& resources = resources_of(c, instr);
   for (std::int32_t r : resources)
     if (!settle(s, s.resources[static_cast<std::size_t>(r)])) return false;
   const Token ready = allocate(c, instr, ready_of(c, instr));

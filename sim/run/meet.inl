@@ -78,6 +78,8 @@ MeetingKey Interpreter<B>::meeting_key(std::int32_t c, const CompiledInstr& inst
     key.b = s.stage_reduce_count[body];
   } else {
     key.group = group_base(device, pipeline);
+    key.stage =
+        program_.permutes[body].from(classes_[static_cast<std::size_t>(c)].stage, instr.kind == plan::InstrKind::send);
     key.a = s.cursor.step();
     key.b = owner(s, instr.owner).microbatch;
   }
@@ -103,8 +105,12 @@ void Interpreter<B>::meeting_classes(std::int32_t c, const CompiledInstr& instr,
   if (instr.kind == plan::InstrKind::stage_reduce) {
     for (std::int32_t stage : program_.stage_reduces[body].stages) add(stage);
   } else {
-    add(program_.permutes[body].from_stage);
-    add(program_.permutes[body].to_stage);
+    const bool sends = instr.kind == plan::InstrKind::send;
+    const std::int32_t stage = classes_[static_cast<std::size_t>(c)].stage;
+    for (std::int32_t end : {program_.permutes[body].from(stage, sends), program_.permutes[body].to(stage, sends)}) {
+      TPUSIM_CHECK(end >= 0 && end < program_.stages, "a transfer with a stage that does not exist");
+      add(end);
+    }
   }
 }
 
@@ -151,8 +157,8 @@ std::string Interpreter<B>::awaited(const Meeting<Token>& m) const {
         program_.buffers[static_cast<std::size_t>(program_.stage_reduces[body].buffer.buffer.index)].label);
   const plan::Permute& permute = program_.permutes[body];
   return fmt::format("{} from stage {} to stage {}, microbatch {}",
-                     program_.buffers[static_cast<std::size_t>(permute.buffer.buffer.index)].label, permute.from_stage,
-                     permute.to_stage, m.microbatch);
+                     program_.buffers[static_cast<std::size_t>(permute.buffer.buffer.index)].label, m.key.stage,
+                     permute.to(m.key.stage, true), m.microbatch);
 }
 
 template <Backend B>

@@ -19,6 +19,7 @@ struct MeetingKey {
   std::int32_t kind = 0;  // InstrKind; send for both ends of a permute
   std::int32_t body = 0;
   std::int64_t group = 0;
+  std::int32_t stage = 0;  // of the sender of a permute
   std::int64_t a = 0,
                b = 0;  // collective: call number, owner; permute: step, microbatch; stage reduce: step, call count
   bool operator==(const MeetingKey&) const = default;

@@ -11,6 +11,9 @@
 //   calls     a call's outcome depends on its template and on the times that matter, relative to base; the outcome is
 //   kept and
 //             reused: layers repeat
+//   runs      a call whose outcome was its predecessor's, and which left nothing else behind, is followed by more of
+//   the same as
+//             long as the calls are alike: they are added, not looked up
 //   repeats   when, at the end of a round, the joint state of all classes relative to each other equals that of k
 //   rounds ago, the
 //             remaining repeats are added, not played: microbatches repeat
@@ -64,7 +67,10 @@ class Repetition {
   // Drops what was observed so far; outcomes of calls stay true.
   void forget() {
     history_.clear();
-    for (Recording& r : recordings_) r.active = false;
+    for (Recording& r : recordings_) {
+      r.active = false;
+      r.last = nullptr;
+    }
   }
 
  private:
@@ -79,6 +85,7 @@ class Repetition {
   struct Recording {
     bool active = false;
     const Outcome* replayed = nullptr;
+    const Outcome* last = nullptr;  // of the preceding call, if nothing but what that left outlived it
     std::int64_t base = 0;
     Numbers key;
     Spent spent;
@@ -97,6 +104,7 @@ class Repetition {
   bool call_key(Interpreter<B>& in, std::int32_t c, std::int64_t base, Numbers& key);
   bool kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry, std::int64_t base);
   bool settled(Interpreter<B>& in, State& s, Entry<TimeToken>& entry, std::int64_t base);
+  std::int64_t run_on(Interpreter<B>& in, std::int32_t c, const Outcome& outcome, std::int64_t base);
   void remember(Interpreter<B>& in, std::int32_t c, Recording& rec);
   bool describe(Interpreter<B>& in, Numbers& out, std::vector<std::int64_t>& bases);
   bool describe_class(Interpreter<B>& in, State& s, std::int64_t base, Numbers& out);

@@ -132,6 +132,34 @@ bool Repetition<B>::kept_after(Interpreter<B>& in, State& s, const Slot& slot, E
   return !settled(in, s, entry, base);
 }
 
+// A call of outcome `outcome` was played from `base`, and so was the one before it; neither left anything else behind.
+// So the next call of their like begins in the same state relative to its own base. Adds them all; returns the base of
+// the last.
+template <Backend B>
+std::int64_t Repetition<B>::run_on(Interpreter<B>& in, std::int32_t c, const Outcome& outcome, std::int64_t base) {
+  State& s = in.state_[static_cast<std::size_t>(c)];
+  const CompiledTemplate& tmpl = in.compiled(s.tmpl);
+  const std::int64_t more = s.cursor.alike();
+  if (more == 0) return base;
+  const std::int64_t shift = ((SimTime::from_ps(in.base(s)) - SimTime::from_ps(base)) * more).ps();
+  const auto moved = [shift](TimeToken& t) {
+    t.ps = (SimTime::from_ps(t.ps) + SimTime::from_ps(shift)).ps();
+    t.busy_since += shift;
+  };
+  moved(s.memory);
+  moved(s.compute.token);
+  moved(s.barrier);
+  for (std::int32_t r : tmpl.resources) moved(s.resources[static_cast<std::size_t>(r)].token);
+  Spent& spent = in.backend_.spent(c);
+  spent += outcome.spent * more;
+  for (const auto& [transfer, amount] : outcome.exposed)
+    spent.exposed[static_cast<std::size_t>(transfer)] += amount * more;
+  s.cursor.pass(more);
+  in.counts_.replayed += more;
+  in.calls_[static_cast<std::size_t>(c)][static_cast<std::size_t>(tmpl.index)] += more;
+  return base + shift;
+}
+
 template <Backend B>
 void Repetition<B>::store(Interpreter<B>& in, std::int32_t c) {
   State& s = in.state_[static_cast<std::size_t>(c)];
@@ -146,17 +174,20 @@ void Repetition<B>::store(Interpreter<B>& in, std::int32_t c) {
   });
   if (rec != nullptr && rec->replayed != nullptr) {
     const Outcome& outcome = *rec->replayed;
+    const bool alone = s.few.empty() && !tmpl.reads_data;
+    const std::int64_t from = alone && rec->last == &outcome ? run_on(in, c, outcome, rec->base) : rec->base;
     std::size_t at = 3 * (3 + tmpl.resources.size());
     for (std::int16_t i : outcome.kept) {
-      Kept<TimeToken> kept;
+      Kept<TimeToken>& kept = s.few.emplace_back();
       kept.key = in.instance(s, tmpl.slots[static_cast<std::size_t>(i)]);
-      kept.entry.write = {pull(outcome.tokens, at, rec->base), -1};
-      kept.entry.readers = pull(outcome.tokens, at, rec->base);
-      s.few.push_back(kept);
+      kept.entry.write.token = pull(outcome.tokens, at, from);
+      kept.entry.readers = pull(outcome.tokens, at, from);
     }
+    rec->last = alone ? &outcome : nullptr;
     rec->replayed = nullptr;
     return;
   }
+  if (rec != nullptr) rec->last = nullptr;
   for (std::int16_t i : tmpl.outgoing) {
     const Slot& slot = tmpl.slots[static_cast<std::size_t>(i)];
     Entry<TimeToken>& entry = s.slots[static_cast<std::size_t>(i)];
@@ -261,7 +292,8 @@ bool Repetition<B>::describe_meetings(Interpreter<B>& in, const std::vector<std:
   for (std::int32_t id : in.meetings_.open_ids()) {
     const auto& m = in.meetings_.at(id);
     if (m.key.kind != static_cast<std::int32_t>(plan::InstrKind::send)) return false;
-    n.insert(n.end(), {m.key.body, m.key.group, m.key.a - first.step(), m.key.b - first.current().microbatch});
+    n.insert(n.end(),
+             {m.key.body, m.key.group, m.key.stage, m.key.a - first.step(), m.key.b - first.current().microbatch});
     std::int64_t base = INT64_MAX;
     for (std::int32_t c : m.classes) base = std::min(base, bases[static_cast<std::size_t>(c)]);
     n.push_back(base - bases.front());

@@ -23,6 +23,7 @@ TimelineRecorder::TimelineRecorder(const plan::StepProgram& program, const std::
 
 std::string TimelineRecorder::label(const Event& event) const {
   const auto body = static_cast<std::size_t>(event.body);
+  const std::int32_t stage = classes_[static_cast<std::size_t>(event.device_class)].stage;
   switch (event.kind) {
     case plan::InstrKind::kernel:
       return std::string(program_.kernels[body].label);
@@ -32,9 +33,9 @@ std::string TimelineRecorder::label(const Event& event) const {
                          program_.mesh.to_string(c.mesh_axes));
     }
     case plan::InstrKind::send:
-      return fmt::format("send to stage {}", program_.permutes[body].to_stage);
+      return fmt::format("send to stage {}", program_.permutes[body].to(stage, true));
     case plan::InstrKind::receive:
-      return fmt::format("receive from stage {}", program_.permutes[body].from_stage);
+      return fmt::format("receive from stage {}", program_.permutes[body].from(stage, false));
     case plan::InstrKind::stage_reduce:
       return "sum over stages";
     case plan::InstrKind::done:
@@ -74,7 +75,7 @@ result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin
       const auto body = static_cast<std::size_t>(e.body);
       if (e.kind == plan::InstrKind::collective) return program_.collectives[body].resources;
       if (e.kind == plan::InstrKind::stage_reduce) return {program_.stage_reduces[body].resource};
-      return {program_.permutes[body].resource};
+      return {program_.permutes[body].resource_at(classes_[c].stage, e.kind == plan::InstrKind::send)};
     };
     for (const Event& e : events_)
       if (e.device_class == static_cast<std::int32_t>(c) && e.kind != plan::InstrKind::kernel)

@@ -27,6 +27,9 @@ class Calls {
  private:
   std::int32_t kind_of(std::int64_t site, std::int32_t variant);
   std::int32_t add_kind(const CallKind& kind);
+  const StageLink& link(std::int32_t boundary) const { return links_[static_cast<std::size_t>(boundary)]; }
+  std::int32_t boundary_like(std::int32_t boundary) const;
+  bool same_links(const CallKind& kind, std::int32_t stage) const;
   std::int32_t permute(std::int32_t from, std::int32_t to, const BufferRef& buffer, const BufferRef& target);
   void add_transfers(const CallKind& kind, std::vector<Node>& nodes);
   std::int32_t add_edge_kind(const CallKind& kind);
@@ -38,17 +41,35 @@ class Calls {
   Lowering& l_;
   std::vector<std::int32_t> by_site_, by_block_;  // kinds by (site or block, variant)
   std::vector<Parts> parts_;                      // by kind
+  std::vector<StageLink> links_;                  // by stage boundary
   std::vector<std::int32_t> permutes_;            // by stage boundary and direction
   std::int32_t clip_kind_ = -1;
 };
 
+// The first stage boundary that costs as much to cross.
+std::int32_t Calls::boundary_like(std::int32_t boundary) const {
+  std::int32_t b = 0;
+  while (link(b).alpha != link(boundary).alpha || link(b).beta != link(boundary).beta) ++b;
+  return b;
+}
+
+// Whether the transfers of a call at the edge of its stage cost as much on `stage`.
+bool Calls::same_links(const CallKind& kind, std::int32_t stage) const {
+  const bool forward = kind.phase == ir::Phase::forward;
+  const bool before = (kind.stage_edge & (forward ? 1 : 2)) != 0, after = (kind.stage_edge & (forward ? 2 : 1)) != 0;
+  return (!before || boundary_like(kind.stage - 1) == boundary_like(stage - 1)) &&
+         (!after || boundary_like(kind.stage) == boundary_like(stage));
+}
+
 std::int32_t Calls::permute(std::int32_t from, std::int32_t to, const BufferRef& buffer, const BufferRef& target) {
-  const std::int32_t direction = 2 * std::min(from, to) + (from < to ? 0 : 1);
+  const std::int32_t boundary = std::min(from, to), first = boundary_like(boundary);
+  from += first - boundary;
+  to += first - boundary;
+  const std::int32_t direction = 2 * first + (from < to ? 0 : 1);
   if (permutes_.size() <= at(direction)) permutes_.resize(2 * at(l_.out.stages), -1);
   std::int32_t& index = permutes_[at(direction)];
   if (index >= 0) return index;
   index = static_cast<std::int32_t>(l_.out.permutes.size());
-  const StageLink link = stage_link(l_, from, to);
   Permute p;
   p.buffer = buffer;
   p.target = target;
@@ -56,8 +77,8 @@ std::int32_t Calls::permute(std::int32_t from, std::int32_t to, const BufferRef&
   p.to_stage = to;
   p.bytes = l_.out.buffers[at(buffer.buffer.index)].bytes;
   p.resource = static_cast<std::int32_t>(l_.in.fabric.axes.size()) + direction;
-  p.alpha = link.alpha;
-  p.beta = link.beta;
+  p.alpha = link(first).alpha;
+  p.beta = link(first).beta;
   l_.out.permutes.push_back(p);
   return index;
 }
@@ -110,23 +131,28 @@ std::int32_t Calls::add_kind(const CallKind& kind) {
   return static_cast<std::int32_t>(l_.out.call_kinds.size()) - 1;
 }
 
-// The same call at the edge of another stage differs in its transfers alone.
+// The same call at the edge of another stage differs in what its transfers cost alone, if in anything.
 std::int32_t Calls::add_edge_kind(const CallKind& kind) {
   for (std::size_t k = 0; k < l_.out.call_kinds.size(); ++k) {
     CallKind other = l_.out.call_kinds[k];
     if (other.stage < 0) continue;
     other.stage = kind.stage;
     if (!(other == kind)) continue;
-    const std::int32_t moved = kind.stage - l_.out.call_kinds[k].stage,
-                       ahead = kind.phase == ir::Phase::forward ? 1 : -1;
+    if (same_links(kind, l_.out.call_kinds[k].stage)) return static_cast<std::int32_t>(k);
+  }
+  for (std::size_t k = 0; k < l_.out.call_kinds.size(); ++k) {
+    CallKind other = l_.out.call_kinds[k];
+    if (other.stage < 0) continue;
+    other.stage = kind.stage;
+    if (!(other == kind)) continue;
+    const std::int32_t ahead = kind.phase == ir::Phase::forward ? 1 : -1;
     Parts parts = parts_[k];
     for (std::vector<Node>* part : {&parts.prefetch, &parts.main, &parts.deferred})
       for (Node& node : *part) {
         if (node.kind != InstrKind::send && node.kind != InstrKind::receive) continue;
         const Permute p = l_.out.permutes[at(node.body)];
-        node.body = permute(p.from_stage + moved, p.to_stage + moved, p.buffer, p.target);
-        TPUSIM_CHECK(l_.out.permutes[at(node.body)].to_stage - l_.out.permutes[at(node.body)].from_stage == ahead,
-                     "a transfer in the wrong direction");
+        const std::int32_t from = node.kind == InstrKind::send ? kind.stage : kind.stage - ahead;
+        node.body = permute(from, from + ahead, p.buffer, p.target);
       }
     parts_.push_back(std::move(parts));
     l_.out.call_kinds.push_back(kind);
@@ -292,6 +318,7 @@ void Calls::make_templates() {
 }
 
 void Calls::run() {
+  for (std::int32_t s = 0; s + 1 < l_.out.stages; ++s) links_.push_back(stage_link(l_, s, s + 1));
   for (std::int32_t s = 0; s < l_.out.stages; ++s) expand(s);
   make_templates();
 }
