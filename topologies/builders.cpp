@@ -1,5 +1,7 @@
 #include "topologies/builders.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -124,6 +126,26 @@ bool check_shape(const ClusterRequest& request, bool& listed, DiagnosticSink& si
   return true;
 }
 
+// A chip has a link to each neighbour, two on an axis of more than two chips, and something goes over them.
+bool check_links(const ClusterRequest& request, DiagnosticSink& sink) {
+  const Chip& chip = request.chip;
+  std::int64_t needed = 0;
+  for (std::int64_t d : request.slice_shape) needed += std::min<std::int64_t>(d - 1, 2);
+  if (needed == 0) return true;
+  if (!(chip.link_rate.value.value() > 0)) {
+    sink.error(Code::bad_value, request.pointer + "/chip/link_rate",
+               "links that carry nothing cannot join the chips of a slice of " + shape_text(request.slice_shape) +
+                   "; expected more than 0 B/s, found 0");
+    return false;
+  }
+  if (chip.link_count.value >= static_cast<double>(needed)) return true;
+  sink.error(Code::bad_value, request.pointer + "/chip/link_count",
+             fmt::format("a chip in a slice of {} has links to {} neighbours; expected at least {}, found {}",
+                         shape_text(request.slice_shape), needed, needed, chip.link_count.value),
+             std::to_string(needed));
+  return false;
+}
+
 std::optional<Cluster> build_slices(const ClusterRequest& request, DiagnosticSink& sink) {
   const Chip& chip = request.chip;
   if (request.hosts != 0)
@@ -132,6 +154,7 @@ std::optional<Cluster> build_slices(const ClusterRequest& request, DiagnosticSin
   Cluster cluster;
   const bool slices_fine = in_bounds(request.slices, request.pointer + "/slices", "slices", sink);
   if (!check_shape(request, cluster.listed, sink) || !slices_fine || request.hosts != 0) return std::nullopt;
+  if (!check_links(request, sink)) return std::nullopt;
   const std::int64_t slice_chips = count_chips(request.slice_shape);
   const std::int64_t per_host_wanted =
       request.chips_per_host.value_or(static_cast<std::int64_t>(chip.chips_per_host.value));

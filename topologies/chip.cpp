@@ -1,5 +1,7 @@
 #include "topologies/chip.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -149,7 +151,8 @@ Chip apply_overrides(Chip chip, const std::vector<Override>& overrides, const st
       if (!expected.empty()) {
         sink.error(
             Code::bad_value, at,
-            "expected " + expected + " in " + std::string(info.unit) + ", found " + std::to_string(override.value));
+            fmt::format("expected {}{}, found {}", expected, info.unit == "1" ? "" : fmt::format(" in {}", info.unit),
+                        override.value));
         return;
       }
       assign(member, override.value, std::string(info.unit), "scenario", Confidence::scenario);

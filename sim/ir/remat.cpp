@@ -11,6 +11,7 @@
 // the scores runs again. remat full: only x_in is saved (Chen et al. 2016).
 #include "sim/ir/remat.hpp"
 
+#include "sim/base/checked.hpp"
 #include "sim/ir/flash_dims.hpp"
 
 namespace tpusim::ir {
@@ -49,8 +50,12 @@ std::vector<bool> choose_saved(const Program& program, std::size_t forward_value
   MinCut cut(sink + 1);
   std::vector<bool> reached = needed;
   const auto must_keep = [&](std::size_t v) { cut.edge(source, static_cast<int>(2 * v), MinCut::kInfinite); };
+  std::int64_t total = 0;
   const auto node = [&](std::size_t v) {
-    cut.edge(static_cast<int>(2 * v), static_cast<int>(2 * v + 1), program.values[v].type.bytes());
+    const std::int64_t bytes = program.values[v].type.bytes();
+    total = checked_add(total, bytes, "the number of bytes that backward needs");
+    if (total >= MinCut::kInfinite) capacity_error("the number of bytes that backward needs");
+    cut.edge(static_cast<int>(2 * v), static_cast<int>(2 * v + 1), bytes);
     if (needed[v]) cut.edge(static_cast<int>(2 * v + 1), sink, MinCut::kInfinite);
   };
   for (std::size_t i = forward_ops; i-- > 0;) {

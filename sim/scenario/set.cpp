@@ -20,6 +20,15 @@ void fault(DiagnosticSink& sink, const std::string& set, Code code, std::string 
   sink.add(std::move(d));
 }
 
+// Why a setting is no text, empty when it is: the reader's own rule for a string, quotes and controls aside.
+std::string not_text(std::string_view set) {
+  std::string quoted = "\"";
+  for (const char c : set) quoted += static_cast<unsigned char>(c) < 0x80 ? 'x' : c;
+  quoted += '"';
+  DiagnosticSink faults;
+  return scan(quoted, {}, faults) && !faults.has_errors() ? std::string() : faults.all().front().message;
+}
+
 // "mesh.tensor" or "/mesh/tensor" to {"mesh", "tensor"}; empty when it is neither.
 std::vector<std::string> split_path(std::string_view path) {
   const bool is_pointer = !path.empty() && path.front() == '/';
@@ -101,21 +110,27 @@ void apply(const std::string& set, Json& root, SourceText& source, DiagnosticSin
     fault(sink, set, Code::too_large, "", fmt::format("a setting of more than {} bytes", kMaxString));
     return;
   }
+  if (const std::string wrong = not_text(set); !wrong.empty()) {
+    fault(sink, set, Code::syntax, "", wrong);
+    return;
+  }
   const std::vector<std::string> steps = split_path(path);
   if (steps.empty() || steps.size() > 16) {
     fault(sink, set, Code::syntax, "", fmt::format("\"{}\" is no path such as mesh.tensor", shown(path)));
     return;
   }
   std::string pointer;
+  for (const std::string& step : steps) pointer = pointer_to(pointer, step);
+  bool ok = false;
+  Json value = parse_value(set.substr(equals + 1), sink, set, pointer, ok);
+  if (!ok) return;  // before the way to it is made: a null there would be a second fault
+  pointer.clear();
   Json* at = &root;
   for (const std::string& step : steps) {
     at = enter(*at, pointer, step, set, sink);
     if (at == nullptr) return;
     pointer = pointer_to(pointer, step);
   }
-  bool ok = false;
-  Json value = parse_value(set.substr(equals + 1), sink, set, pointer, ok);
-  if (!ok) return;
   *at = std::move(value);
   source.sets.push_back({pointer, set});
 }

@@ -65,6 +65,13 @@ TEST_CASE("a wrong setting is reported as such, with the command line as its pla
   CHECK(faults(small_text(), {"mesh..tensor=8"}).find("is no path such as mesh.tensor") != std::string::npos);
   CHECK(faults(small_text(), {"mesh={\"data\": 16"}).find("the text ends before the '}'") != std::string::npos);
   CHECK(faults(small_text(), {"training.learning_rate=NaN"}).find("a finite number is expected") != std::string::npos);
+  // A value that is refused leaves nothing behind that would be a second fault.
+  CHECK(faults(small_text(), {"cluster.chip.hbm_bandwidth=1e999"}) ==
+        "--set cluster.chip.hbm_bandwidth=1e999: error: /cluster/chip/hbm_bandwidth [too-large]\n"
+        "  1e999 is larger than any number here\n");
+  // Text is UTF-8 here as it is in a file: else the result's JSON would be none.
+  CHECK(faults(small_text(), {"name=\xff"}).find("the byte 0xff, which is not UTF-8") != std::string::npos);
+  CHECK(faults(small_text(), {"name=\xc3\xa9\t\"'\\"}).empty());
   CHECK(faults(small_text(), {"training.global_batch.x=1"}).find("has nothing inside to set") != std::string::npos);
   CHECK(faults(small_text(), {"input.stages=[]", "input.stages.0.threads=1"}).find("has 0 elements") !=
         std::string::npos);

@@ -183,6 +183,22 @@ TEST_CASE("requests of the wrong kind are refused at their keys") {
   CHECK(refused(slice("tpu-v5e", "4x4", 0))[0].pointer == "/cluster/slices");
 }
 
+TEST_CASE("a slice needs links that carry something, and one to each neighbour") {
+  ClusterRequest no_rate = slice("tpu-v5e", "4x4");
+  no_rate.chip.link_rate.value = BytesPerSecond(0);
+  CHECK(refused(no_rate)[0].pointer == "/cluster/chip/link_rate");
+  ClusterRequest few = slice("tpu-v4", "2x4x4");
+  few.chip.link_count.value = 4;  // an axis of 2 needs one link, an axis of 4 two: 5
+  CHECK(refused(few)[0].pointer == "/cluster/chip/link_count");
+  CHECK(refused(few)[0].suggestion == "5");
+  few.chip.link_count.value = 5;
+  CHECK(built(few).chips() == 32);
+  ClusterRequest alone = slice("tpu-v5e", "1x1");  // one chip sends nothing
+  alone.chip.link_rate.value = BytesPerSecond(0);
+  alone.chip.link_count.value = 0;
+  CHECK(built(alone).chips() == 1);
+}
+
 TEST_CASE("a million chips is the limit, however the factors are split") {
   CHECK(refused(hosts("h100", 1000000000000))[0].code == Code::too_large);
   CHECK(refused(hosts("h100", 1 << 18))[0].code == Code::too_large);              // x 8 chips
