@@ -19,8 +19,9 @@ class Run : public Command {
     parser = app.add_subcommand("run", "simulate one training step, verify it, and say what holds it back");
     scenario_.declare(*parser);
     parser->add_flag("--json", json_, "print the result as JSON, alone on standard output, instead of a table");
-    parser->add_option("--html", html_, "write a report that needs no network")->type_name("FILE");
-    parser->add_option("--trace", trace_, "write the timeline for ui.perfetto.dev")->type_name("FILE");
+    const auto named = [](const std::string& file) { return std::string(file.empty() ? "a file name is expected" : ""); };
+    parser->add_option("--html", html_, "write a report that needs no network")->check(named)->type_name("FILE");
+    parser->add_option("--trace", trace_, "write the timeline for ui.perfetto.dev")->check(named)->type_name("FILE");
     parser->add_flag("--no-verify", no_verify_, "skip the execution of a shrunken copy with real numbers");
     parser->footer(
         "Examples:\n"
@@ -34,6 +35,10 @@ class Run : public Command {
   }
 
   int run(Streams& streams) override {
+    if (!html_.empty() && html_ == trace_) {
+      streams.err << "tpusim run: --html and --trace name the same file, \"" << html_ << "\"; each needs its own\n";
+      return exit_usage;
+    }
     DiagnosticSink sink;
     const scenario::Scenario scenario = read_scenario(scenario_, streams, sink);
     print_diagnostics(sink.all(), streams);

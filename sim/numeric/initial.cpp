@@ -64,8 +64,12 @@ Tensor initial_parameter(const ir::TensorType& type, ir::Init init, const std::s
   });
 }
 
-std::int64_t id_bound(const ir::Program& program, ir::ValueId value) {
-  std::int64_t bound = std::numeric_limits<std::int64_t>::max();
+namespace {
+
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t bound_or_none(const ir::Program& program, ir::ValueId value) {
+  std::int64_t bound = kUnbounded;
   const auto valid_of = [&](const ir::Op& op, ir::DimName name) {
     const ir::Shape& shape = program.value(op.operands[0]).type.shape;
     const int at = ir::find_dim(shape, name);
@@ -82,8 +86,18 @@ std::int64_t id_bound(const ir::Program& program, ir::ValueId value) {
       bound = std::min(bound, grad->rows.valid);
     if (const auto* grad = std::get_if<ir::PickGrad>(&op.kind); grad && reads(0))
       bound = std::min(bound, grad->classes.valid);
+    // Ids that are gathered or sliced before they are read are the same ids.
+    if (!op.operands.empty() && reads(0) && program.value(op.results[0]).type.dtype == ir::DType::i32)
+      bound = std::min(bound, bound_or_none(program, op.results[0]));
   }
-  TPUSIM_CHECK(bound < std::numeric_limits<std::int64_t>::max(), "nothing in the program bounds these ids");
+  return bound;
+}
+
+}  // namespace
+
+std::int64_t id_bound(const ir::Program& program, ir::ValueId value) {
+  const std::int64_t bound = bound_or_none(program, value);
+  TPUSIM_CHECK(bound < kUnbounded, "nothing in the program bounds these ids");
   return bound;
 }
 

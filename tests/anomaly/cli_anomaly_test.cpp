@@ -111,6 +111,21 @@ TEST_CASE("a report is written whole, over an older one, and nothing is left bes
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
 }
 
+TEST_CASE("a report without a name, or two in one file, is refused before anything is simulated") {
+  const Folder folder;
+  for (const char* option : {"--html", "--trace"}) {
+    const Said said = call({"run", kQuickstart, "--no-verify", option, ""});
+    CHECK(said.status == exit_usage);
+    CHECK(said.out == "");
+    CHECK(said.err.find(std::string(option) + ": a file name is expected") != std::string::npos);
+  }
+  const Said both = call({"run", kQuickstart, "--no-verify", "--html", folder / "r", "--trace", folder / "r"});
+  CHECK(both.status == exit_usage);
+  CHECK(both.out == "");
+  CHECK(both.err.find("each needs its own") != std::string::npos);
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
 TEST_CASE("standard input is a file like any other") {
   const Said by_file = call({"run", kQuickstart, "--no-verify", "--json"});
   const Said by_input = call({"run", "-", "--no-verify", "--json"}, text_of(kQuickstart));

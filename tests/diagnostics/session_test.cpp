@@ -71,6 +71,11 @@ std::vector<Row> rows() {
        {"cluster.chip.peak_bf61=1e14"},
        exit_usage,
        {"/cluster/chip/peak_bf61 [unknown-key]", "did you mean \"peak_bf16\"?"}},
+      {"links that carry nothing", {"cluster.chip.link_rate=0"}, exit_usage, {"/cluster/chip/link_rate [bad-value]"}},
+      {"fewer links than neighbours",
+       {"cluster.chip.link_count=2"},
+       exit_usage,
+       {"/cluster/chip/link_count [bad-value]", "did you mean \"4\"?"}},
       {"number of a chip in the wrong unit",
        {"cluster.chip.hbm_bandwidth=900 GB"},
        exit_usage,
@@ -123,6 +128,14 @@ TEST_CASE("what only the registries or the plan can tell is said by check and by
       if (row.status == cli::exit_impossible && std::string(command) == "run") CHECK(said.out != "");
     }
   }
+}
+
+TEST_CASE("tensors beyond 2^60 bytes are refused by name, not as a fault of the program") {
+  // 10^9 sequences of 4,096 tokens x 4,096 wide x 2 bytes = 2^55 bytes a chip for one activation of a layer; what is to be
+  // kept with remat "none" is more than 2^60 / 2^55 = 32 such.
+  const Said said = call("run", {"training.global_batch=16000000000", "training.remat=none"});
+  CHECK(said.status == cli::exit_impossible);
+  CHECK(said.err.find("the number of bytes that backward needs") != std::string::npos);
 }
 
 TEST_CASE("the scenario that these are made from is sound") {
