@@ -100,7 +100,7 @@ class Repetition {
   // matters.
   static void push(Numbers& out, const TimeToken& t, std::int64_t base, bool clamped);
   static void push(Numbers& out, const Entry<TimeToken>& entry, std::int64_t base, bool clamped);
-  static TimeToken pull(const Numbers& in, std::size_t& at, std::int64_t base);
+  static void pull(const Numbers& in, std::size_t& at, std::int64_t base, TimeToken& out);
   bool call_key(Interpreter<B>& in, std::int32_t c, std::int64_t base, Numbers& key);
   bool kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry, std::int64_t base);
   bool settled(Interpreter<B>& in, State& s, Entry<TimeToken>& entry, std::int64_t base);

@@ -23,12 +23,15 @@ void Repetition<B>::push(Numbers& out, const Entry<TimeToken>& entry, std::int64
   push(out, entry.readers.ps > entry.write.token.ps ? entry.readers : entry.write.token, base, clamped);
 }
 
+// Written in place: a copy made right after its parts would wait for them.
 template <Backend B>
-TimeToken Repetition<B>::pull(const Numbers& in, std::size_t& at, std::int64_t base) {
-  const TimeToken t{in[at] + base, in[at + 1] + base, static_cast<Cause>(in[at + 2] % 4),
-                    static_cast<std::int32_t>(in[at + 2] / 4) - 1};
+void Repetition<B>::pull(const Numbers& in, std::size_t& at, std::int64_t base, TimeToken& out) {
+  const std::int64_t* n = in.data() + at;
+  out.ps = n[0] + base;
+  out.busy_since = n[1] + base;
+  out.before = static_cast<Cause>(n[2] & 3);
+  out.transfer = static_cast<std::int32_t>(n[2] >> 2) - 1;
   at += 3;
-  return t;
 }
 
 // All that the outcome of a call can depend on. False while some of it is only promised.
@@ -100,10 +103,14 @@ bool Repetition<B>::replay(Interpreter<B>& in, std::int32_t c) {
   const Outcome& outcome = found->second;
   for (const auto& match : matched_) s.few[match.second].taken = true;
   std::size_t at = 0;
-  s.memory = pull(outcome.tokens, at, base);
-  s.compute.token = pull(outcome.tokens, at, base);
-  s.barrier = pull(outcome.tokens, at, base);
-  for (std::int32_t r : tmpl.resources) s.resources[static_cast<std::size_t>(r)] = {pull(outcome.tokens, at, base), -1};
+  pull(outcome.tokens, at, base, s.memory);
+  pull(outcome.tokens, at, base, s.compute.token);
+  pull(outcome.tokens, at, base, s.barrier);
+  for (std::int32_t r : tmpl.resources) {
+    Ref<TimeToken>& resource = s.resources[static_cast<std::size_t>(r)];
+    pull(outcome.tokens, at, base, resource.token);
+    resource.meeting = -1;
+  }
   Spent& spent = in.backend_.spent(c);
   spent += outcome.spent;
   for (const auto& [transfer, amount] : outcome.exposed) spent.exposed[static_cast<std::size_t>(transfer)] += amount;
@@ -180,8 +187,8 @@ void Repetition<B>::store(Interpreter<B>& in, std::int32_t c) {
     for (std::int16_t i : outcome.kept) {
       Kept<TimeToken>& kept = s.few.emplace_back();
       kept.key = in.instance(s, tmpl.slots[static_cast<std::size_t>(i)]);
-      kept.entry.write.token = pull(outcome.tokens, at, from);
-      kept.entry.readers = pull(outcome.tokens, at, from);
+      pull(outcome.tokens, at, from, kept.entry.write.token);
+      pull(outcome.tokens, at, from, kept.entry.readers);
     }
     rec->last = alone ? &outcome : nullptr;
     rec->replayed = nullptr;
