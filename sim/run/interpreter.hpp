@@ -44,6 +44,8 @@ class Interpreter {
   // How often each template has been played by each class, repeats that were added included.
   const std::vector<std::vector<std::int64_t>>& calls() const { return calls_; }
   const CallCounts& counts() const { return counts_; }
+  // More calls than this, played or replayed one by one, are a CapacityError.
+  void set_call_limit(std::int64_t calls) { call_limit_ = calls; }
   // Exact shortcuts, for ordered tokens only: on by default.
   void set_repetition(bool on) {
     repeat_ = on;
@@ -121,6 +123,7 @@ class Interpreter {
   std::vector<State> state_;
   std::vector<std::vector<std::int64_t>> calls_;  // by class and template
   CallCounts counts_;
+  std::int64_t call_limit_ = INT64_MAX;
   Meetings<Token> meetings_;
   std::vector<std::int32_t> one_resource_;
   std::vector<CollectiveMember> lone_member_ = std::vector<CollectiveMember>(1);

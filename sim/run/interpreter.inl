@@ -79,6 +79,10 @@ void Interpreter<B>::advance(std::int32_t c, std::int64_t steps) {
     for (; s.instr < instrs.size(); ++s.instr)
       if (!play(c, instrs[s.instr])) return;
     end_call(c);
+    if (counts_.played + counts_.replayed > call_limit_)
+      throw CapacityError(fmt::format(
+          "the step does not repeat and needs more than {} calls to be played; fewer microbatches, layers or stages",
+          call_limit_));
     if (s.cursor.at_repeat_start()) {
       s.round_over = true;
       return;

@@ -104,6 +104,10 @@ void check_batch(const Scenario& s, Context& context) {
 void check_model(const Scenario& s, Context& context) {
   const ModelSpec& m = s.model;
   if (!context.clean("/model")) return;
+  if (s.mesh_size("pipeline") > kMaxStages)
+    context.sink.error(Code::too_large, "/mesh/pipeline",
+                       fmt::format("{} pipeline stages, at most {}", s.mesh_size("pipeline"), kMaxStages),
+                       std::to_string(kMaxStages));
   const std::int64_t stages = s.mesh_size("pipeline");
   if (m.layers && stages > *m.layers)
     context.sink.error(Code::conflict, "/mesh/pipeline",

@@ -128,6 +128,7 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
   const auto class_count = static_cast<std::size_t>(options.per_device ? program.mesh.devices() : program.stages);
   TimingBackend backend(table, class_count, ready);
   run::Interpreter<TimingBackend> interpreter(program, folding, backend);
+  interpreter.set_call_limit(options.call_limit);
   out.classes = class_count;
   TimelineRecorder recorder(program, interpreter.classes());
 

@@ -19,9 +19,10 @@ struct TimingOptions {
   bool repetition = true;   // off: everything is played (tests)
   SpeedUp speed_up;
   std::optional<HostInput> input;
-  bool timeline = false;   // record the steady step
-  bool events = false;     // record every event of the first step, in order of completion (for a numeric replay)
-  Seconds fixed_overhead;  // added to every step (family `fixed` has none)
+  bool timeline = false;  // record the steady step
+  bool events = false;    // record every event of the first step, in order of completion (for a numeric replay)
+  // More calls than this, played or replayed one by one, are a CapacityError: a second or two of work.
+  std::int64_t call_limit = 4'000'000;
 };
 
 struct TransferTotals {  // of one device in one step; means over devices

@@ -261,8 +261,13 @@ void Buffers::stage_reduces() {
       if (use.stage_reduce >= 0) continue;
       const StageLink link = stage_link(l_, buffer.stages.front(), buffer.stages.back());
       use.stage_reduce = static_cast<std::int32_t>(l_.out.stage_reduces.size());
-      l_.out.stage_reduces.push_back(
-          {{use.reduced_buffer, 0}, buffer.stages, buffer.bytes, link.alpha, link.beta, l_.out.resources - 1});
+      l_.out.stage_reduces.push_back({{use.reduced_buffer, 0},
+                                      buffer.stages,
+                                      buffer.bytes,
+                                      link.alpha,
+                                      link.beta,
+                                      l_.out.resources - 1,
+                                      link.level});
     }
 }
 
@@ -289,8 +294,8 @@ void Buffers::clipping() {
   const StageLink link = stage_link(l_, 0, l_.out.stages - 1);
   const BufferRef total = l_.home(clip.program, clip.total);
   clip.stage_reduce = static_cast<std::int32_t>(l_.out.stage_reduces.size());
-  l_.out.stage_reduces.push_back(
-      {total, stages, l_.out.buffers[at(total.buffer.index)].bytes, link.alpha, link.beta, l_.out.resources - 1});
+  l_.out.stage_reduces.push_back({total, stages, l_.out.buffers[at(total.buffer.index)].bytes, link.alpha, link.beta,
+                                  l_.out.resources - 1, link.level});
 }
 
 void Buffers::run() {

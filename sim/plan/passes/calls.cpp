@@ -79,6 +79,7 @@ std::int32_t Calls::permute(std::int32_t from, std::int32_t to, const BufferRef&
   p.resource = static_cast<std::int32_t>(l_.in.fabric.axes.size()) + direction;
   p.alpha = link(first).alpha;
   p.beta = link(first).beta;
+  p.level = link(first).level;
   l_.out.permutes.push_back(p);
   return index;
 }

@@ -175,6 +175,7 @@ Template make_template(const Lowering& l, const std::vector<Parts>& parts, std::
 struct StageLink {
   Seconds alpha;
   BytesPerSecond beta;
+  fabric::Level level = fabric::Level::chip;  // of its slowest part
 };
 StageLink stage_link(const Lowering& l, std::int32_t from, std::int32_t to);  // stage_link.cpp
 

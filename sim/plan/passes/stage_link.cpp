@@ -11,7 +11,7 @@ StageLink stage_link(const Lowering& l, std::int32_t from, std::int32_t to) {
   ir::MeshAxes axes;
   axes.push_back(static_cast<std::uint8_t>(l.out.pipeline_axis));
   const std::vector<GroupAxis> parts = group_axes(axes, l.in.placement, l.in.fabric);
-  StageLink link{Seconds(0), BytesPerSecond(0)};
+  StageLink link;
   std::int64_t a = from, b = to;
   for (std::size_t i = parts.size(); i-- > 0;) {
     const GroupAxis& part = parts[i];
@@ -24,7 +24,10 @@ StageLink stage_link(const Lowering& l, std::int32_t from, std::int32_t to) {
     const double hops = switched ? 1.0 : static_cast<double>(steps * part.stride);
     const BytesPerSecond beta = switched ? part.beta : part.beta / static_cast<double>(part.stride);
     link.alpha += hops * part.alpha;
-    link.beta = link.beta.value() == 0 ? beta : std::min(link.beta, beta);
+    if (link.beta.value() == 0 || beta < link.beta) {
+      link.beta = beta;
+      link.level = l.in.fabric.axes[static_cast<std::size_t>(part.physical)].level;
+    }
   }
   return link;
 }
