@@ -149,10 +149,9 @@ Chip apply_overrides(Chip chip, const std::vector<Override>& overrides, const st
       known = true;
       const std::string expected = range_error(info.range, override.value);
       if (!expected.empty()) {
-        sink.error(
-            Code::bad_value, at,
-            fmt::format("expected {}{}, found {}", expected, info.unit == "1" ? "" : fmt::format(" in {}", info.unit),
-                        override.value));
+        sink.error(Code::bad_value, at,
+                   fmt::format("expected {}{}, found {}", expected,
+                               info.unit == "1" ? "" : fmt::format(" in {}", info.unit), override.value));
         return;
       }
       assign(member, override.value, std::string(info.unit), "scenario", Confidence::scenario);

@@ -66,7 +66,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return last[b.size()];
 }
 
-// (distance, place in `valid`), nearest first; of equal distances the one that shares the longest beginning with what was typed
+// (distance, place in `valid`), nearest first; of equal distances the one that shares the longest beginning with what
+// was typed
 // ("tpu-v5" means "tpu-v5e" before "tpu-v2"), then the order of the registry.
 std::vector<std::pair<std::size_t, std::size_t>> by_distance(std::string_view wrong,
                                                              const std::vector<std::string>& valid) {

@@ -19,7 +19,9 @@ class Run : public Command {
     parser = app.add_subcommand("run", "simulate one training step, verify it, and say what holds it back");
     scenario_.declare(*parser);
     parser->add_flag("--json", json_, "print the result as JSON, alone on standard output, instead of a table");
-    const auto named = [](const std::string& file) { return std::string(file.empty() ? "a file name is expected" : ""); };
+    const auto named = [](const std::string& file) {
+      return std::string(file.empty() ? "a file name is expected" : "");
+    };
     parser->add_option("--html", html_, "write a report that needs no network")->check(named)->type_name("FILE");
     parser->add_option("--trace", trace_, "write the timeline for ui.perfetto.dev")->check(named)->type_name("FILE");
     parser->add_flag("--no-verify", no_verify_, "skip the execution of a shrunken copy with real numbers");

@@ -4,7 +4,8 @@
 // and Stern 2018, algorithms 4 and 5, relative step sizes off: the step is the given learning rate) is composed of
 // reductions and elementwise ops, so that a split parameter needs only small all-reduces:
 //   decay b2 = 1 - t^-0.8; R = b2 R + (1 - b2) (mean over output dims of G^2 + e), C likewise over input dims,
-//   U = G / sqrt(R C / mean(R)), clipped to U / max(1, RMS(U)), p = p - rate U, with e the settings' eps (1e-30 in the paper).
+//   U = G / sqrt(R C / mean(R)), clipped to U / max(1, RMS(U)), p = p - rate U, with e the settings' eps (1e-30 in the
+//   paper).
 // Means count valid entries only. A parameter without input dims or without output dims keeps one moment V of its own
 // shape. Where the parameter is narrower than master_dtype, a slot "master" holds it in full and the parameter is a
 // rounded copy.

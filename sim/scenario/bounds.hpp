@@ -16,8 +16,8 @@ inline constexpr std::size_t kMaxSets = 1'000;                 // --set options
 
 inline constexpr std::int64_t kMaxChips = std::int64_t{1} << 20;
 inline constexpr std::size_t kMaxTopologyAxes = 6;
-inline constexpr std::int64_t kMaxLayers = 1'000;  // the deepest published models have a few hundred
-inline constexpr std::int64_t kMaxStages = 256;    // of a pipeline
+inline constexpr std::int64_t kMaxLayers = 1'000;                 // the deepest published models have a few hundred
+inline constexpr std::int64_t kMaxStages = 256;                   // of a pipeline
 inline constexpr std::int64_t kMaxWidth = std::int64_t{1} << 24;  // embed, mlp, head_dim
 inline constexpr std::int64_t kMaxHeads = std::int64_t{1} << 16;
 inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 28;

@@ -54,7 +54,8 @@ session::JobSpec small_job() {
   session::JobSpec spec;
   spec.mesh = {{"data", 2}, {"fsdp", 2}, {"tensor", 2}};
   models::ModelConfig& model = spec.model;
-  model.layers = 2, model.embed = 8, model.mlp = 10, model.vocab = 13, model.head_dim = 4, model.heads = 4, model.kv_heads = 2;
+  model.layers = 2, model.embed = 8, model.mlp = 10, model.vocab = 13, model.head_dim = 4, model.heads = 4,
+  model.kv_heads = 2;
   spec.sequence_length = 8;
   spec.microbatch = 1;
   spec.global_batch = 8;
@@ -74,7 +75,8 @@ std::string slurp(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("a scenario run twice gives byte-identical JSON and HTML, and another seed another verification of the same step") {
+TEST_CASE(
+    "a scenario run twice gives byte-identical JSON and HTML, and another seed another verification of the same step") {
   for (const char* text : {kTpu, kGpu}) {
     const Documents first = documents(text), second = documents(text);
     CHECK(first.json.size() > 5000);
@@ -97,7 +99,8 @@ TEST_CASE("two sessions in two threads give what each gives alone") {
 TEST_CASE("verification finds the same numbers, bit for bit, on one, two, three and eight threads") {
   const session::JobSpec spec = small_job();
   fabric::Fabric fabric;
-  for (const char* name : {"x", "y", "z"}) fabric.axes.push_back({name, 2, fabric::Level::chip, fabric::Link::ring, Seconds(1e-6), BytesPerSecond(1e9)});
+  for (const char* name : {"x", "y", "z"})
+    fabric.axes.push_back({name, 2, fabric::Level::chip, fabric::Link::ring, Seconds(1e-6), BytesPerSecond(1e9)});
   const topologies::Chip chip = *topologies::find_chip("tpu-v4");
   session::Proof proof;
   const result::Verification alone = session::verify_spec(spec, fabric, chip, 7, proof);
@@ -111,13 +114,16 @@ TEST_CASE("verification finds the same numbers, bit for bit, on one, two, three 
 
 // The command itself, as a process of its own each time.
 TEST_CASE("the command run twice writes the same bytes to standard output, to the report and to the trace") {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("tpusim-determinism-" + std::to_string(std::hash<std::string>{}(TPUSIM_BINARY)));
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() /
+      ("tpusim-determinism-" + std::to_string(std::hash<std::string>{}(TPUSIM_BINARY)));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "s.json") << kTpu;
   std::vector<std::string> written[3];
   for (const char* run : {"1", "2"}) {
     const std::string at = (folder / run).string();
-    const std::string command = std::string(TPUSIM_BINARY) + " run " + (folder / "s.json").string() + " --json --html " + at + ".html --trace " + at + ".trace > " + at + ".json";
+    const std::string command = std::string(TPUSIM_BINARY) + " run " + (folder / "s.json").string() +
+                                " --json --html " + at + ".html --trace " + at + ".trace > " + at + ".json";
     REQUIRE(std::system(command.c_str()) == 0);
     written[0].push_back(slurp(at + ".json"));
     written[1].push_back(slurp(at + ".html"));

@@ -131,8 +131,8 @@ TEST_CASE("what only the registries or the plan can tell is said by check and by
 }
 
 TEST_CASE("tensors beyond 2^60 bytes are refused by name, not as a fault of the program") {
-  // 10^9 sequences of 4,096 tokens x 4,096 wide x 2 bytes = 2^55 bytes a chip for one activation of a layer; what is to be
-  // kept with remat "none" is more than 2^60 / 2^55 = 32 such.
+  // 10^9 sequences of 4,096 tokens x 4,096 wide x 2 bytes = 2^55 bytes a chip for one activation of a layer; what is to
+  // be kept with remat "none" is more than 2^60 / 2^55 = 32 such.
   const Said said = call("run", {"training.global_batch=16000000000", "training.remat=none"});
   CHECK(said.status == cli::exit_impossible);
   CHECK(said.err.find("the number of bytes that backward needs") != std::string::npos);

@@ -1,6 +1,6 @@
-// Every move of every collective algorithm is dropped, doubled and misdirected in turn; then whole plans of a job are broken.
+// Every move of every collective algorithm is dropped, doubled and misdirected in turn; then whole plans of a job are
+// broken.
 #include <doctest/doctest.h>
-
 #include <fmt/format.h>
 
 #include <set>
@@ -16,7 +16,8 @@ namespace {
 enum class What { nothing, drop, repeat, misdirect };
 constexpr What kFaults[] = {What::drop, What::repeat, What::misdirect};
 
-// Which move of which line algorithm is wrong. A plain function must serve as plan::LineSteps, hence the file's own state.
+// Which move of which line algorithm is wrong. A plain function must serve as plan::LineSteps, hence the file's own
+// state.
 struct Fault {
   What what = What::nothing;
   plan::LineAlgorithm algorithm = plan::LineAlgorithm::ring;
@@ -31,15 +32,24 @@ std::vector<plan::LineStep> wrong_steps(plan::LineAlgorithm algorithm, std::int6
   plan::LineStep& step = steps[fault.step];
   const auto at = step.begin() + static_cast<std::ptrdiff_t>(fault.move);
   switch (fault.what) {
-    case What::nothing: break;
-    case What::drop: step.erase(at); break;
-    case What::repeat: step.insert(at, *at); break;
-    case What::misdirect: at->to = static_cast<std::int32_t>((at->to + 1) % members); break;
+    case What::nothing:
+      break;
+    case What::drop:
+      step.erase(at);
+      break;
+    case What::repeat:
+      step.insert(at, *at);
+      break;
+    case What::misdirect:
+      at->to = static_cast<std::int32_t>((at->to + 1) % members);
+      break;
   }
   return steps;
 }
 
-plan::GroupAxis axis(int physical, std::int64_t size, fabric::Link link) { return {physical, size, 1, link, size, Seconds(1e-6), BytesPerSecond(1e9)}; }
+plan::GroupAxis axis(int physical, std::int64_t size, fabric::Link link) {
+  return {physical, size, 1, link, size, Seconds(1e-6), BytesPerSecond(1e9)};
+}
 
 // Every kind on rings, lines and switches of 2 to 4 members, alone and two at a time.
 std::vector<plan::CollectivePlan> all_plans() {
@@ -52,8 +62,10 @@ std::vector<plan::CollectivePlan> all_plans() {
   for (const auto& group : groups) {
     std::int64_t members = 1;
     for (const plan::GroupAxis& a : group) members *= a.size;
-    for (plan::CollectiveKind kind : {plan::CollectiveKind::all_gather, plan::CollectiveKind::reduce_scatter, plan::CollectiveKind::all_reduce})
-      for (const plan::Candidate& c : plan::candidates(kind, ir::Reduction::sum, 12 * members, 8, group)) out.push_back(c.plan);
+    for (plan::CollectiveKind kind :
+         {plan::CollectiveKind::all_gather, plan::CollectiveKind::reduce_scatter, plan::CollectiveKind::all_reduce})
+      for (const plan::Candidate& c : plan::candidates(kind, ir::Reduction::sum, 12 * members, 8, group))
+        out.push_back(c.plan);
   }
   return out;
 }
@@ -66,7 +78,8 @@ std::string culprit_of(const plan::CollectivePlan& plan) {
 
 }  // namespace
 
-TEST_CASE("each move of each collective algorithm dropped, doubled or misdirected is found, with the collective's name") {
+TEST_CASE(
+    "each move of each collective algorithm dropped, doubled or misdirected is found, with the collective's name") {
   std::size_t planted = 0;
   for (const plan::CollectivePlan& plan : all_plans()) {
     INFO(plan::name_of(plan.kind), " ", plan.algorithm, " on ", plan.members);
@@ -75,7 +88,8 @@ TEST_CASE("each move of each collective algorithm dropped, doubled or misdirecte
     const std::string name = fmt::format("collective {} ({})", plan::name_of(plan.kind), plan.algorithm);
     std::set<std::pair<int, std::int64_t>> lines;
     for (const plan::Phase& phase : plan.phases)
-      for (const plan::Phase::Work& work : phase.works) lines.emplace(static_cast<int>(work.algorithm), plan.axes[static_cast<std::size_t>(work.axis)].size);
+      for (const plan::Phase::Work& work : phase.works)
+        lines.emplace(static_cast<int>(work.algorithm), plan.axes[static_cast<std::size_t>(work.axis)].size);
     for (const auto& [algorithm, members] : lines) {
       const std::vector<plan::LineStep> steps = plan::line_steps(static_cast<plan::LineAlgorithm>(algorithm), members);
       for (std::size_t s = 0; s < steps.size(); ++s)
@@ -92,9 +106,11 @@ TEST_CASE("each move of each collective algorithm dropped, doubled or misdirecte
   CHECK(planted > 1000);
 }
 
-TEST_CASE("a phase left out or carried out twice in any collective plan of a job fails its verification, which names the collective") {
-  // data, fsdp and tensor with sequence parallelism: gathers of parameters and of activations, scatters of gradients and of activations,
-  // all-reduces of what is whole, of losses and of the norm.
+TEST_CASE(
+    "a phase left out or carried out twice in any collective plan of a job fails its verification, which names the "
+    "collective") {
+  // data, fsdp and tensor with sequence parallelism: gathers of parameters and of activations, scatters of gradients
+  // and of activations, all-reduces of what is whole, of losses and of the norm.
   session::JobSpec spec = small_job(Style::llama, {{"data", 2}, {"fsdp", 2}, {"tensor", 2}});
   spec.strategies.sequence_parallel = true;
   const fabric::Fabric fabric = rings(spec);
@@ -115,12 +131,17 @@ TEST_CASE("a phase left out or carried out twice in any collective plan of a job
       if (what == What::repeat) phases.push_back(phases.back());
       if (what == What::misdirect)  // copied where it should be added, added where it should be copied
         for (plan::Phase::Work& work : phases.back().works) work.reduce = !work.reduce;
-      INFO("plan ", p, ": ", plan::name_of(plan.kind), " ", plan.algorithm, " of ", plan.shard_elements, " x ", plan.members, ", fault ", static_cast<int>(what));
+      INFO("plan ", p, ": ", plan::name_of(plan.kind), " ", plan.algorithm, " of ", plan.shard_elements, " x ",
+           plan.members, ", fault ", static_cast<int>(what));
       const result::Verification v = prove(spec, broken, fabric, proof);
       CHECK_FALSE(v.passed);
       INFO(failures(v));
-      const char* op = plan.kind == plan::CollectiveKind::all_gather ? "all_gather" : plan.kind == plan::CollectiveKind::reduce_scatter ? "reduce_scatter" : "all_reduce";
-      const char* plain = plan.kind == plan::CollectiveKind::all_gather ? "all-gather" : plan.kind == plan::CollectiveKind::reduce_scatter ? "reduce-scatter" : "all-reduce";
+      const char* op = plan.kind == plan::CollectiveKind::all_gather       ? "all_gather"
+                       : plan.kind == plan::CollectiveKind::reduce_scatter ? "reduce_scatter"
+                                                                           : "all_reduce";
+      const char* plain = plan.kind == plan::CollectiveKind::all_gather       ? "all-gather"
+                          : plan.kind == plan::CollectiveKind::reduce_scatter ? "reduce-scatter"
+                                                                              : "all-reduce";
       // A copy made twice changes no value, only the bytes: then it is the tally that names the kind.
       CHECK((v.culprit.find(op) != std::string::npos || v.culprit.find(plain) != std::string::npos));
     }

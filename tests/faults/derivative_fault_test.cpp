@@ -11,8 +11,8 @@ using namespace tpusim::tests;
 
 namespace {
 
-// The fault: of which op, and which of its gradients is 1.5 times what it should be. A plain function must serve as ir::Vjp, hence the
-// file's own state; the tests of an executable run one after the other.
+// The fault: of which op, and which of its gradients is 1.5 times what it should be. A plain function must serve as
+// ir::Vjp, hence the file's own state; the tests of an executable run one after the other.
 struct Fault {
   std::string op;
   std::size_t gradient = 0;
@@ -21,7 +21,8 @@ struct Fault {
 };
 Fault fault;
 
-InlineVector<ir::ValueId, 8> wrong_vjp(const ir::Op& op, const InlineVector<ir::ValueId, 4>& dy, ir::VjpContext& context) {
+InlineVector<ir::ValueId, 8> wrong_vjp(const ir::Op& op, const InlineVector<ir::ValueId, 4>& dy,
+                                       ir::VjpContext& context) {
   InlineVector<ir::ValueId, 8> out = ir::vjp(op, dy, context);
   const std::string name(ir::op_name(op.kind));
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -73,8 +74,10 @@ TEST_CASE("each derivative that is off by half is found by verification, which n
         }
     }
   // All that a decoder is made of, and each product on both sides.
-  for (const char* op : {"dot 0", "dot 1", "flash 0", "flash 1", "flash 2", "lookup 0", "pick 0", "rope 0", "rename 0", "reduce.sum 0", "mask_causal 0", "mask_padding 0", "map.mul 0", "map.mul 1",
-                         "map.add 0", "map.add 1", "map.sub 0", "map.silu 0", "map.gelu 0", "map.exp 0", "map.log 0", "map.rsqrt 0", "map.square 0", "map.scale 0"}) {
+  for (const char* op : {"dot 0",      "dot 1",     "flash 0",   "flash 1",      "flash 2",       "lookup 0",
+                         "pick 0",     "rope 0",    "rename 0",  "reduce.sum 0", "mask_causal 0", "mask_padding 0",
+                         "map.mul 0",  "map.mul 1", "map.add 0", "map.add 1",    "map.sub 0",     "map.silu 0",
+                         "map.gelu 0", "map.exp 0", "map.log 0", "map.rsqrt 0",  "map.square 0",  "map.scale 0"}) {
     INFO(op);
     CHECK(done.count(op) == 1);
   }

@@ -17,7 +17,8 @@ session::JobSpec small_job(Style style, std::vector<strategies::RequestedAxis> m
   spec.microbatch = 1;
   models::ModelConfig& model = spec.model;
   model.name = "small";
-  model.layers = 2, model.embed = 8, model.mlp = 10, model.vocab = 13, model.head_dim = 4, model.heads = 4, model.kv_heads = 2;
+  model.layers = 2, model.embed = 8, model.mlp = 10, model.vocab = 13, model.head_dim = 4, model.heads = 4,
+  model.kv_heads = 2;
   std::int64_t replicas = 1;
   for (const strategies::RequestedAxis& axis : spec.mesh)
     if (axis.name == "data" || axis.name == "fsdp") replicas *= axis.size;
@@ -37,11 +38,13 @@ session::JobSpec small_job(Style style, std::vector<strategies::RequestedAxis> m
 fabric::Fabric rings(const session::JobSpec& spec) {
   fabric::Fabric fabric;
   for (const strategies::RequestedAxis& axis : spec.mesh)
-    fabric.axes.push_back({axis.name, axis.size, fabric::Level::chip, fabric::Link::ring, Seconds(1e-6), BytesPerSecond(1e9)});
+    fabric.axes.push_back(
+        {axis.name, axis.size, fabric::Level::chip, fabric::Link::ring, Seconds(1e-6), BytesPerSecond(1e9)});
   return fabric;
 }
 
-session::Planned plan_with(const session::JobSpec& spec, const fabric::Fabric& fabric, ir::Vjp vjp, ir::ShardingRuleOf rule_of) {
+session::Planned plan_with(const session::JobSpec& spec, const fabric::Fabric& fabric, ir::Vjp vjp,
+                           ir::ShardingRuleOf rule_of) {
   session::Planned planned = session::make_plan(spec, fabric);
   TPUSIM_CHECK(planned.verdict.feasible, planned.verdict.reason);
   models::BuildOptions build;
@@ -63,11 +66,13 @@ session::Planned plan_with(const session::JobSpec& spec, const fabric::Fabric& f
   options.optimizer = spec.optimizer;
   options.gradient_dtype = spec.gradient_dtype;
   options.master_dtype = spec.master_dtype;
-  planned.program = plan::lower({planned.model, planned.setup.tables, planned.setup.mesh, planned.placement, fabric, planned.setup.schedule, options});
+  planned.program = plan::lower({planned.model, planned.setup.tables, planned.setup.mesh, planned.placement, fabric,
+                                 planned.setup.schedule, options});
   return planned;
 }
 
-result::Verification prove(const session::JobSpec& spec, const session::Planned& planned, const fabric::Fabric& fabric, const session::Proof& proof) {
+result::Verification prove(const session::JobSpec& spec, const session::Planned& planned, const fabric::Fabric& fabric,
+                           const session::Proof& proof) {
   return session::verify_planned(spec, planned, fabric, *topologies::find_chip("tpu-v4"), 11, proof);
 }
 

@@ -12,7 +12,8 @@ using namespace tpusim::tests;
 
 namespace {
 
-// Ways to state a rule wrongly. (To call a dim whole, or a linear op not linear, is no fault: it costs transfers and changes no value.)
+// Ways to state a rule wrongly. (To call a dim whole, or a linear op not linear, is no fault: it costs transfers and
+// changes no value.)
 enum class Wrong {
   sum_is_max,      // what is to be added is compared
   free_reduced,    // a dim that only some results lack is said to be in none of their sums
@@ -21,7 +22,8 @@ enum class Wrong {
   whole_parallel,  // what must be whole is said to be free
   crossed          // the first two dims of the first result are taken for one another
 };
-constexpr Wrong kWrongs[] = {Wrong::sum_is_max, Wrong::free_reduced, Wrong::all_linear, Wrong::additive, Wrong::whole_parallel, Wrong::crossed};
+constexpr Wrong kWrongs[] = {Wrong::sum_is_max, Wrong::free_reduced,   Wrong::all_linear,
+                             Wrong::additive,   Wrong::whole_parallel, Wrong::crossed};
 
 // A plain function must serve as ir::ShardingRuleOf, hence the file's own state.
 struct Fault {
@@ -36,7 +38,8 @@ bool plant_factor(ir::Factor& f, Wrong wrong) {
   const bool in_a_result = std::any_of(f.result_dim.begin(), f.result_dim.end(), [](std::int8_t d) { return d >= 0; });
   if (wrong == Wrong::sum_is_max && (f.kind == ir::FactorKind::sum || f.kind == ir::FactorKind::contracted))
     f.kind = ir::FactorKind::max;
-  else if ((wrong == Wrong::free_reduced && f.kind == ir::FactorKind::sum && in_a_result) || (wrong == Wrong::whole_parallel && f.kind == ir::FactorKind::whole))
+  else if ((wrong == Wrong::free_reduced && f.kind == ir::FactorKind::sum && in_a_result) ||
+           (wrong == Wrong::whole_parallel && f.kind == ir::FactorKind::whole))
     f.kind = ir::FactorKind::parallel;
   else if (wrong == Wrong::crossed && (f.result_dim[0] == 0 || f.result_dim[0] == 1))
     f.result_dim[0] = static_cast<std::int8_t>(1 - f.result_dim[0]);
@@ -54,11 +57,13 @@ bool plant(ir::ShardingRule& rule, Wrong wrong) {
   return changed;
 }
 
-ir::ShardingRule wrong_rule(const ir::OpKind& kind, const std::vector<ir::TensorType>& operands, const std::vector<ir::TensorType>& results) {
+ir::ShardingRule wrong_rule(const ir::OpKind& kind, const std::vector<ir::TensorType>& operands,
+                            const std::vector<ir::TensorType>& results) {
   ir::ShardingRule rule = ir::sharding_rule(kind, operands, results);
   const std::string name(ir::op_name(kind));
   if (fault.seen != nullptr) fault.seen->insert(name);
-  if (fault.op == name && (fault.wrong != Wrong::crossed || results[0].shape.size() > 1) && plant(rule, fault.wrong)) ++fault.planted;
+  if (fault.op == name && (fault.wrong != Wrong::crossed || results[0].shape.size() > 1) && plant(rule, fault.wrong))
+    ++fault.planted;
   return rule;
 }
 
@@ -76,7 +81,8 @@ std::vector<session::JobSpec> jobs() {
   out.push_back(small_job(Style::gpt2, {{"data", 2}, {"tensor", 2}}));
   out.back().attention = ir::AttentionKind::unfused;
   out.back().strategies.sequence_parallel = true;
-  // embed split in parameters and activations: every product contracts over tensor, so partial sums reach every op behind one.
+  // embed split in parameters and activations: every product contracts over tensor, so partial sums reach every op
+  // behind one.
   out.push_back(small_job(Style::palm, {{"data", 2}, {"tensor", 2}}));
   out.back().by_hand = split({{ir::Table::parameters, ir::Axis::embed}, {ir::Table::activations, ir::Axis::embed}});
   out.push_back(small_job(Style::gpt2, {{"data", 2}, {"tensor", 2}}));
@@ -120,8 +126,10 @@ TEST_CASE("each op's sharding rule, stated wrongly, gives a plan that verificati
         if (fault.planted == 0 || plan::print(planned.program) == text) continue;  // nothing here is split that way
         INFO(op, ", fault ", static_cast<int>(wrong));
         const result::Verification v = prove(spec, planned, fabric, proof);
-        if (wrong == Wrong::additive && v.passed) continue;  // no two partial operands met: partial sums were only added sooner
-        if (wrong == Wrong::all_linear && op == "mask_padding" && v.passed) continue;  // twice the fill masks the padding as well
+        if (wrong == Wrong::additive && v.passed)
+          continue;  // no two partial operands met: partial sums were only added sooner
+        if (wrong == Wrong::all_linear && op == "mask_padding" && v.passed)
+          continue;  // twice the fill masks the padding as well
         CHECK_FALSE(v.passed);
         if (names(v.culprit, op)) ++named[op];
       }

@@ -22,7 +22,8 @@ RandomJob job_16() {
   job.fabric.axes[1].name = "y";
   job.spec.mesh = {{"fsdp", 4}, {"tensor", 4}};
   models::ModelConfig& model = job.spec.model;
-  model.layers = 4, model.embed = 1024, model.mlp = 4096, model.heads = model.kv_heads = 8, model.head_dim = 128, model.vocab = 8000;
+  model.layers = 4, model.embed = 1024, model.mlp = 4096, model.heads = model.kv_heads = 8, model.head_dim = 128,
+  model.vocab = 8000;
   job.spec.sequence_length = 512;
   job.spec.microbatch = 1;
   job.spec.global_batch = 8;
@@ -46,9 +47,13 @@ TEST_CASE("twice the layers is 1.98 to 2.02 times the blocks' compute") {
   for (std::uint64_t seed = 4000; seed < 4030; ++seed) {
     RandomJob job = random_job(seed, 16);
     for (strategies::RequestedAxis& axis : job.spec.mesh)  // a stage's share of the layers would be rounded
-      if (axis.name == "pipeline") axis.name = "data";
-      else if (axis.name == "data") axis.size = 1;
-    job.spec.mesh.erase(std::remove_if(job.spec.mesh.begin(), job.spec.mesh.end(), [](const auto& axis) { return axis.name == "data" && axis.size == 1; }), job.spec.mesh.end());
+      if (axis.name == "pipeline")
+        axis.name = "data";
+      else if (axis.name == "data")
+        axis.size = 1;
+    job.spec.mesh.erase(std::remove_if(job.spec.mesh.begin(), job.spec.mesh.end(),
+                                       [](const auto& axis) { return axis.name == "data" && axis.size == 1; }),
+                        job.spec.mesh.end());
     Random random(seed);
     job.fabric = random_fabric(random, job.spec.devices());
     job.spec.global_batch = 24 * job.spec.microbatch * 8;
@@ -74,18 +79,51 @@ TEST_CASE("another topology, message size, bandwidth, hop latency or chip count 
     bool slower;
   };
   const Change changes[] = {
-      {"rings opened to lines", [](RandomJob& j) { for (auto& a : j.fabric.axes) a.link = fabric::Link::line; }, true},
-      {"one ring of 16 instead of 4 x 4", [](RandomJob& j) { j.fabric.axes = {j.fabric.axes[0]}; j.fabric.axes[0].size = 16; }, true},
+      {"rings opened to lines",
+       [](RandomJob& j) {
+         for (auto& a : j.fabric.axes) a.link = fabric::Link::line;
+       },
+       true},
+      {"one ring of 16 instead of 4 x 4",
+       [](RandomJob& j) {
+         j.fabric.axes = {j.fabric.axes[0]};
+         j.fabric.axes[0].size = 16;
+       },
+       true},
       {"longer messages: f32 activations", [](RandomJob& j) { j.spec.compute_dtype = ir::DType::f32; }, true},
       {"twice the tokens", [](RandomJob& j) { j.spec.sequence_length *= 2; }, true},
-      {"half the link bandwidth", [](RandomJob& j) { for (auto& a : j.fabric.axes) a.beta = a.beta * 0.5; }, true},
-      {"half the bandwidth of one axis alone", [](RandomJob& j) { j.fabric.axes[1].beta = j.fabric.axes[1].beta * 0.5; }, true},
-      {"half the HBM bandwidth", [](RandomJob& j) { j.chip.hbm_bandwidth.value = j.chip.hbm_bandwidth.value * 0.5; }, true},
-      {"ten times the hop latency", [](RandomJob& j) { for (auto& a : j.fabric.axes) a.alpha = a.alpha * 10; }, true},
-      {"1 ns more hop latency", [](RandomJob& j) { for (auto& a : j.fabric.axes) a.alpha = a.alpha + Seconds(1e-9); }, true},
+      {"half the link bandwidth",
+       [](RandomJob& j) {
+         for (auto& a : j.fabric.axes) a.beta = a.beta * 0.5;
+       },
+       true},
+      {"half the bandwidth of one axis alone",
+       [](RandomJob& j) { j.fabric.axes[1].beta = j.fabric.axes[1].beta * 0.5; }, true},
+      {"half the HBM bandwidth", [](RandomJob& j) { j.chip.hbm_bandwidth.value = j.chip.hbm_bandwidth.value * 0.5; },
+       true},
+      {"ten times the hop latency",
+       [](RandomJob& j) {
+         for (auto& a : j.fabric.axes) a.alpha = a.alpha * 10;
+       },
+       true},
+      {"1 ns more hop latency",
+       [](RandomJob& j) {
+         for (auto& a : j.fabric.axes) a.alpha = a.alpha + Seconds(1e-9);
+       },
+       true},
       {"a slower start of collectives", [](RandomJob& j) { j.fabric.collective_overhead = Seconds(5e-6); }, true},
-      {"half the chips", [](RandomJob& j) { j.spec.mesh[0].size = 2; j.fabric.axes[0].size = 2; }, true},
-      {"twice the chips", [](RandomJob& j) { j.spec.mesh[0].size = 8; j.fabric.axes[0].size = 8; }, false},
+      {"half the chips",
+       [](RandomJob& j) {
+         j.spec.mesh[0].size = 2;
+         j.fabric.axes[0].size = 2;
+       },
+       true},
+      {"twice the chips",
+       [](RandomJob& j) {
+         j.spec.mesh[0].size = 8;
+         j.fabric.axes[0].size = 8;
+       },
+       false},
   };
   for (const Change& change : changes) {
     INFO(change.name);
@@ -99,7 +137,9 @@ TEST_CASE("another topology, message size, bandwidth, hop latency or chip count 
   }
 }
 
-TEST_CASE("a million microbatches take a thousand's time plus the rest at the same rate, to the picosecond, in memory for its tokens") {
+TEST_CASE(
+    "a million microbatches take a thousand's time plus the rest at the same rate, to the picosecond, in memory for "
+    "its tokens") {
   RandomJob job = job_16();
   const auto at = [&](std::int64_t microbatches) {
     job.spec.global_batch = 4 * microbatches;  // 4 replicas, 1 example each
@@ -108,7 +148,8 @@ TEST_CASE("a million microbatches take a thousand's time plus the rest at the sa
   const Timed thousand = at(1000), two_thousand = at(2000), million = at(1'000'000);
   const std::int64_t a = thousand.timing.period.ps(), per_thousand = two_thousand.timing.period.ps() - a;
   CHECK(million.timing.period.ps() == a + 999 * per_thousand);
-  // The whole batch lies on the chips: a microbatch more is 512 tokens and 512 targets of 4 bytes each, and a loss of 4 bytes.
+  // The whole batch lies on the chips: a microbatch more is 512 tokens and 512 targets of 4 bytes each, and a loss of 4
+  // bytes.
   CHECK(million.peak == thousand.peak + std::int64_t{999'000} * (2 * 512 * 4 + 4));
   // FLOPs and bytes are a constant (the update, the reduction once a step) plus a share of each microbatch.
   CHECK(million.timing.tally.executed_flops == 1000 * thousand.timing.tally.executed_flops);
@@ -130,7 +171,8 @@ TEST_CASE("a million microbatches through a pipeline take a thousand's time plus
 }
 
 TEST_CASE("one op of 3,000 s of compute takes 3,000 s") {
-  // A chip whose matrix unit does nothing but one product in 3,000 s: peak = the product's FLOPs / 3,000 s; the rest is free.
+  // A chip whose matrix unit does nothing but one product in 3,000 s: peak = the product's FLOPs / 3,000 s; the rest is
+  // free.
   RandomJob job = job_16();
   job.chip = *topologies::find_chip("ideal-v5p");
   job.spec.mesh = {{"data", 1}};
@@ -159,7 +201,8 @@ TEST_CASE("a step longer than 106 days is refused by name, not wrapped around") 
   fabric.axes.push_back({"x", 1, fabric::Level::chip, fabric::Link::line, Seconds(1e-6), BytesPerSecond(1e9)});
   const topologies::Chip chip = *topologies::find_chip("tpu-v5p");
   spec.model.step_compute = Seconds(3000);
-  CHECK(timing::time_step(session::fixed_program(spec), chip, fabric, {}).period == SimTime::from_ps(3'000'000'000'000'000));
+  CHECK(timing::time_step(session::fixed_program(spec), chip, fabric, {}).period ==
+        SimTime::from_ps(3'000'000'000'000'000));
   spec.model.step_compute = Seconds(1e7);
   try {
     timing::time_step(session::fixed_program(spec), chip, fabric, {});
@@ -178,22 +221,27 @@ TEST_CASE("a step longer than 106 days is refused by name, not wrapped around") 
 }
 
 TEST_CASE("a message over 2^33 bytes takes its closed form") {
-  // One ring of 4 with one direction of W = 10^9 B/s and a = 1 us, V = 2^35 bytes gathered: bidirectional ring 2 a + 3 V / (8 W).
+  // One ring of 4 with one direction of W = 10^9 B/s and a = 1 us, V = 2^35 bytes gathered: bidirectional ring 2 a + 3
+  // V / (8 W).
   const plan::GroupAxis axis{0, 4, 1, fabric::Link::ring, 4, Seconds(1e-6), BytesPerSecond(1e9)};
   fabric::Fabric fabric;
   fabric.axes.push_back({"x", 4, fabric::Level::chip, fabric::Link::ring, Seconds(1e-6), BytesPerSecond(1e9)});
   const double volume = std::ldexp(1.0, 35);
-  for (const plan::Candidate& c : plan::candidates(plan::CollectiveKind::all_gather, ir::Reduction::sum, std::int64_t{1} << 33, 4, {axis})) {
+  for (const plan::Candidate& c :
+       plan::candidates(plan::CollectiveKind::all_gather, ir::Reduction::sum, std::int64_t{1} << 33, 4, {axis})) {
     INFO(c.plan.algorithm);
-    const double whole = c.plan.phases[0].works[0].algorithm == plan::LineAlgorithm::bidirectional_ring ? 2e-6 + 3 * volume / 8e9 : 3 * (1e-6 + volume / 4e9);
-    CHECK(timing::collective_time(c.plan, Seconds(0), fabric).seconds().value() == doctest::Approx(whole).epsilon(1e-9));
+    const double whole = c.plan.phases[0].works[0].algorithm == plan::LineAlgorithm::bidirectional_ring
+                             ? 2e-6 + 3 * volume / 8e9
+                             : 3 * (1e-6 + volume / 4e9);
+    CHECK(timing::collective_time(c.plan, Seconds(0), fabric).seconds().value() ==
+          doctest::Approx(whole).epsilon(1e-9));
     CHECK(c.plan.total_bytes == 3 * (std::int64_t{1} << 35));  // each of 4 members sends 3/4 of V
   }
 }
 
 TEST_CASE("a gradient of 2^34 bytes is all-reduced as such") {
-  // A table of 2^18 rows x 2^14 entries, f32: 2^34 bytes, over 8 data replicas. Each sends 2 x 7/8 of it; and that of the tied table alone,
-  // as all other parameters are counted beside it.
+  // A table of 2^18 rows x 2^14 entries, f32: 2^34 bytes, over 8 data replicas. Each sends 2 x 7/8 of it; and that of
+  // the tied table alone, as all other parameters are counted beside it.
   RandomJob job = job_16();
   job.spec.mesh = {{"data", 8}};
   job.fabric.axes.resize(1);
@@ -208,7 +256,8 @@ TEST_CASE("a gradient of 2^34 bytes is all-reduced as such") {
   const std::int64_t parameters = models::parameter_count(job.spec.model);
   REQUIRE(parameters > (std::int64_t{1} << 32));
   // All-reduces are padded to whole shards: at most 8 x 2 elements a parameter more. The loss is not reduced.
-  const std::int64_t bytes = timed.timing.tally.bytes_sent[static_cast<std::size_t>(run::Traffic::all_reduce)], exact = 2 * 7 * parameters * 4;
+  const std::int64_t bytes = timed.timing.tally.bytes_sent[static_cast<std::size_t>(run::Traffic::all_reduce)],
+                     exact = 2 * 7 * parameters * 4;
   CHECK(bytes >= exact);
   CHECK(bytes <= exact + 2 * 7 * 4 * 16 * 20);
 }

@@ -1,8 +1,9 @@
 // A machine with something twice as fast is never slower.
 //
-// On the same plan the algorithm of every collective is held, and the interpreter runs the transfers of a link one after the other, so no
-// two share one: every completion is a maximum of sums of durations, none of which grows. Never slower, to the picosecond.
-// Planned anew, a faster link may change which algorithm the estimate prefers; then at most 5 % slower.
+// On the same plan the algorithm of every collective is held, and the interpreter runs the transfers of a link one
+// after the other, so no two share one: every completion is a maximum of sums of durations, none of which grows. Never
+// slower, to the picosecond. Planned anew, a faster link may change which algorithm the estimate prefers; then at most
+// 5 % slower.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ std::vector<std::pair<std::string, timing::SpeedUp>> doubled() {
   out[0].first = "peak", out[0].second.peak = 2;
   out[1].first = "vector", out[1].second.vector = 2;
   out[2].first = "HBM", out[2].second.hbm = 2;
-  for (std::size_t level = 0; level < 3; ++level) out[3 + level].first = "links of level " + std::to_string(level), out[3 + level].second.links[level] = 2;
+  for (std::size_t level = 0; level < 3; ++level)
+    out[3 + level].first = "links of level " + std::to_string(level), out[3 + level].second.links[level] = 2;
   return out;
 }
 
@@ -45,7 +47,9 @@ bool other_algorithms(const session::Planned& a, const session::Planned& b) {
 
 }  // namespace
 
-TEST_CASE("on the same plan twice the peak, vector rate, HBM bandwidth or links of a level are never slower, to the picosecond") {
+TEST_CASE(
+    "on the same plan twice the peak, vector rate, HBM bandwidth or links of a level are never slower, to the "
+    "picosecond") {
   std::size_t gained = 0;
   for (std::uint64_t seed = 2000; seed < 2120; ++seed) {
     const RandomJob job = random_job(seed, 64);
@@ -66,7 +70,8 @@ TEST_CASE("on the same plan twice the peak, vector rate, HBM bandwidth or links 
   CHECK(gained >= 200);  // of about 600: a speed-up that changed nothing at all would pass the rest
 }
 
-TEST_CASE("planned anew for links twice as fast, a job is at most 5 % slower, whether or not that changes an algorithm") {
+TEST_CASE(
+    "planned anew for links twice as fast, a job is at most 5 % slower, whether or not that changes an algorithm") {
   std::size_t faster = 0, changed = 0;
   for (std::uint64_t seed = 3000; seed < 3200; ++seed) {
     const RandomJob job = random_job(seed, 64);
@@ -86,12 +91,16 @@ TEST_CASE("planned anew for links twice as fast, a job is at most 5 % slower, wh
 }
 
 TEST_CASE("a case where twice the bandwidth changes the algorithm: an all-reduce of 8 over two switches") {
-  // 64 KiB over 2 hosts of 4 chips through switches, a = 20 us a message. Which of the candidates is the cheapest depends on the share of the
-  // latency; a faster link makes latency weigh more.
+  // 64 KiB over 2 hosts of 4 chips through switches, a = 20 us a message. Which of the candidates is the cheapest
+  // depends on the share of the latency; a faster link makes latency weigh more.
   const auto axis = [](int physical, std::int64_t size, double alpha, double beta) {
     return plan::GroupAxis{physical, size, 1, fabric::Link::switched, size, Seconds(alpha), BytesPerSecond(beta)};
   };
-  const auto best = [&](double beta) { return plan::candidates(plan::CollectiveKind::all_reduce, ir::Reduction::sum, kElements, 4, {axis(0, 2, 20e-6, beta), axis(1, 4, 20e-6, beta)}).front(); };
+  const auto best = [&](double beta) {
+    return plan::candidates(plan::CollectiveKind::all_reduce, ir::Reduction::sum, kElements, 4,
+                            {axis(0, 2, 20e-6, beta), axis(1, 4, 20e-6, beta)})
+        .front();
+  };
   double beta = 1e6;
   while (best(beta).plan.algorithm == best(2 * beta).plan.algorithm && beta < 1e15) beta *= 2;
   const plan::Candidate slow = best(beta), fast = best(2 * beta);

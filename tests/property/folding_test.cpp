@@ -1,4 +1,5 @@
-// Folding by class and repetition change no picosecond: every random job is timed with both, without either, and compared.
+// Folding by class and repetition change no picosecond: every random job is timed with both, without either, and
+// compared.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,7 +15,8 @@ namespace {
 constexpr std::uint64_t kJobs = 300;
 constexpr std::int64_t kMostDevices = 64;
 
-// Means over devices are sums in another order when every device is a class of its own: a few roundings apart. Whole counts are equal.
+// Means over devices are sums in another order when every device is a class of its own: a few roundings apart. Whole
+// counts are equal.
 void same_totals(const timing::StepTiming& folded, const timing::StepTiming& unfolded, std::int64_t devices) {
   REQUIRE(unfolded.transfers.size() == folded.transfers.size());
   const auto n = static_cast<double>(devices);
@@ -85,8 +87,10 @@ std::uint64_t compare(std::uint64_t part, std::uint64_t parts) {
 
 }  // namespace
 
-// 300 jobs, of which about one in four is refused (heads that do not divide, too few microbatches): at least 200 must remain.
-TEST_CASE("folded or not, repeated or played out, more than 200 random jobs on up to 64 devices take the same picoseconds") {
+// 300 jobs, of which about one in four is refused (heads that do not divide, too few microbatches): at least 200 must
+// remain.
+TEST_CASE(
+    "folded or not, repeated or played out, more than 200 random jobs on up to 64 devices take the same picoseconds") {
   CHECK(compare(0, 1) >= 200);
 }
 

@@ -38,8 +38,8 @@ inline std::vector<strategies::RequestedAxis> random_mesh(Random& random, std::i
   return mesh;
 }
 
-// The primes of the device count fall at random into one to four physical axes, so mesh axes may span several of them, share one (a
-// part with a stride, an open part), or neither. Outer axes are of slower levels.
+// The primes of the device count fall at random into one to four physical axes, so mesh axes may span several of them,
+// share one (a part with a stride, an open part), or neither. Outer axes are of slower levels.
 inline fabric::Fabric random_fabric(Random& random, std::int64_t devices) {
   fabric::Fabric fabric;
   std::vector<std::int64_t> sizes(1 + random.below(4), 1);
@@ -50,8 +50,9 @@ inline fabric::Fabric random_fabric(Random& random, std::int64_t devices) {
     if (level > 0 && random.below(2) == 0) --level;
     if (i + 1 == sizes.size()) level = 0;
     const auto link = level == 0 ? static_cast<fabric::Link>(random.below(3)) : fabric::Link::switched;
-    fabric.axes.push_back({std::string(1, static_cast<char>('w' + i)), sizes[i], static_cast<fabric::Level>(level), link,
-                           Seconds(1e-7 * static_cast<double>(1 + random.below(50))), BytesPerSecond(1e9 * static_cast<double>(1 + random.below(60)))});
+    fabric.axes.push_back({std::string(1, static_cast<char>('w' + i)), sizes[i], static_cast<fabric::Level>(level),
+                           link, Seconds(1e-7 * static_cast<double>(1 + random.below(50))),
+                           BytesPerSecond(1e9 * static_cast<double>(1 + random.below(60)))});
   }
   fabric.collective_overhead = Seconds(1e-6 * static_cast<double>(random.below(3)));
   return fabric;
@@ -86,7 +87,8 @@ inline RandomJob random_job(std::uint64_t seed, std::int64_t most_devices) {
   session::JobSpec& spec = job.spec;
   spec.mesh = random_mesh(random, most_devices);
   job.fabric = random_fabric(random, spec.devices());
-  job.chip = *topologies::find_chip(pick(random, std::array<const char*, 5>{"tpu-v3", "tpu-v4", "tpu-v5e", "a100-80gb", "h100"}));
+  job.chip = *topologies::find_chip(
+      pick(random, std::array<const char*, 5>{"tpu-v3", "tpu-v4", "tpu-v5e", "a100-80gb", "h100"}));
   std::int64_t stages = 1, replicas = 1;
   for (const strategies::RequestedAxis& axis : spec.mesh) {
     if (axis.name == "pipeline") stages = axis.size;
@@ -95,7 +97,8 @@ inline RandomJob random_job(std::uint64_t seed, std::int64_t most_devices) {
   spec.model = random_model(random, stages);
   spec.sequence_length = 128 * static_cast<std::int64_t>(1 + random.below(4));
   spec.microbatch = 1 + static_cast<std::int64_t>(random.below(2));
-  spec.global_batch = replicas * spec.microbatch * static_cast<std::int64_t>(1 + random.below(random.below(4) == 0 ? 40 : 9));
+  spec.global_batch =
+      replicas * spec.microbatch * static_cast<std::int64_t>(1 + random.below(random.below(4) == 0 ? 40 : 9));
   spec.strategies.zero_stage = 1 + static_cast<int>(random.below(3));
   spec.strategies.sequence_parallel = random.below(2) == 0;
   spec.strategies.schedule = static_cast<strategies::PipelineSchedule>(random.below(2));
@@ -105,17 +108,22 @@ inline RandomJob random_job(std::uint64_t seed, std::int64_t most_devices) {
   spec.overlap = random.below(3) != 0;
   spec.bucket_bytes = pick(random, std::array<std::int64_t, 3>{1, 1 << 20, 26214400});
   spec.gradient_dtype = random.below(2) == 0 ? ir::DType::f32 : ir::DType::bf16;
-  spec.optimizer.kind = pick(random, std::array<ir::Optimizer, 4>{ir::Optimizer::sgd, ir::Optimizer::momentum, ir::Optimizer::adamw, ir::Optimizer::adafactor});
+  spec.optimizer.kind = pick(random, std::array<ir::Optimizer, 4>{ir::Optimizer::sgd, ir::Optimizer::momentum,
+                                                                  ir::Optimizer::adamw, ir::Optimizer::adafactor});
   spec.optimizer.clip_norm = random.below(2) == 0 ? 1 : 0;
   return job;
 }
 
 inline std::string describe(const RandomJob& job) {
   std::string text;
-  for (const strategies::RequestedAxis& axis : job.spec.mesh) text += axis.name + " " + std::to_string(axis.size) + ", ";
+  for (const strategies::RequestedAxis& axis : job.spec.mesh)
+    text += axis.name + " " + std::to_string(axis.size) + ", ";
   text += "on";
   for (const fabric::PhysicalAxis& axis : job.fabric.axes)
-    text += " " + std::to_string(axis.size) + (axis.link == fabric::Link::ring ? " ring" : axis.link == fabric::Link::line ? " line" : " switched");
+    text += " " + std::to_string(axis.size) +
+            (axis.link == fabric::Link::ring   ? " ring"
+             : axis.link == fabric::Link::line ? " line"
+                                               : " switched");
   return text + " of " + job.chip.name;
 }
 

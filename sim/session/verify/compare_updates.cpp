@@ -15,8 +15,8 @@ struct Owner {  // a parameter: of which block, and its index there
   std::int32_t block = -1, parameter = -1;
 };
 
-// What a value of an update program is, where the reference has it too: a gradient on its way to its state's spec, the scale of clipping,
-// or a new parameter on its way home.
+// What a value of an update program is, where the reference has it too: a gradient on its way to its state's spec, the
+// scale of clipping, or a new parameter on its way home.
 enum class Makes { nothing, gradient, scale, parameter };
 struct Meaning {
   Owner owner;
@@ -24,11 +24,12 @@ struct Meaning {
 };
 
 bool is_move(const ir::OpKind& kind) {
-  return std::holds_alternative<ir::AllReduce>(kind) || std::holds_alternative<ir::ReduceScatter>(kind) || std::holds_alternative<ir::AllGather>(kind) ||
-         std::holds_alternative<ir::Slice>(kind);
+  return std::holds_alternative<ir::AllReduce>(kind) || std::holds_alternative<ir::ReduceScatter>(kind) ||
+         std::holds_alternative<ir::AllGather>(kind) || std::holds_alternative<ir::Slice>(kind);
 }
 
-// By value of an update program, from the buffers that its kernels and collectives read and write, through what only moves a value.
+// By value of an update program, from the buffers that its kernels and collectives read and write, through what only
+// moves a value.
 std::vector<Meaning> meanings(const plan::StepProgram& program, std::int32_t index) {
   const ir::Program& local = program.programs[static_cast<std::size_t>(index)].local;
   std::vector<Meaning> out(local.values.size());
@@ -36,8 +37,11 @@ std::vector<Meaning> meanings(const plan::StepProgram& program, std::int32_t ind
     for (const auto& [value, ref] : list) {
       const plan::Buffer& buffer = program.buffers[static_cast<std::size_t>(ref.buffer.index)];
       if (!value.valid() || buffer.parameter < 0) continue;
-      const bool gradient = buffer.category == plan::Category::gradients, updated = written && buffer.category == plan::Category::parameters && buffer.persistent;
-      if (gradient || updated) out[static_cast<std::size_t>(value.index)] = {{buffer.block, buffer.parameter}, gradient ? Makes::gradient : Makes::parameter};
+      const bool gradient = buffer.category == plan::Category::gradients,
+                 updated = written && buffer.category == plan::Category::parameters && buffer.persistent;
+      if (gradient || updated)
+        out[static_cast<std::size_t>(value.index)] = {{buffer.block, buffer.parameter},
+                                                      gradient ? Makes::gradient : Makes::parameter};
     }
   };
   for (const plan::Kernel& kernel : program.kernels)
@@ -47,10 +51,12 @@ std::vector<Meaning> meanings(const plan::StepProgram& program, std::int32_t ind
   const auto at = [&](ir::ValueId v) -> Meaning& { return out[static_cast<std::size_t>(v.index)]; };
   for (const ir::Op& op : local.ops) {
     if (is_move(op.kind) && at(op.operands[0]).makes == Makes::gradient) at(op.results[0]) = at(op.operands[0]);
-    if (local.value(op.results[0]).label == "gscale" && !std::holds_alternative<ir::Fill>(op.kind)) at(op.results[0]).makes = Makes::scale;
+    if (local.value(op.results[0]).label == "gscale" && !std::holds_alternative<ir::Fill>(op.kind))
+      at(op.results[0]).makes = Makes::scale;
   }
   for (std::size_t o = local.ops.size(); o-- > 0;)
-    if (const ir::Op& op = local.ops[o]; is_move(op.kind) && at(op.results[0]).makes == Makes::parameter) at(op.operands[0]) = at(op.results[0]);
+    if (const ir::Op& op = local.ops[o]; is_move(op.kind) && at(op.results[0]).makes == Makes::parameter)
+      at(op.operands[0]) = at(op.results[0]);
   return out;
 }
 
@@ -78,7 +84,9 @@ class Comparison {
       if (what == Makes::scale)
         compare_scale(index, o);
       else
-        compare_owned(index, o, result.owner, what == Makes::gradient ? reference_.gradients() : reference_.parameters(), what == Makes::gradient);
+        compare_owned(index, o, result.owner,
+                      what == Makes::gradient ? reference_.gradients() : reference_.parameters(),
+                      what == Makes::gradient);
     }
   }
   Finding finding;

@@ -126,12 +126,11 @@ TEST_CASE("exactly twenty errors are listed without a remark") {
 
 TEST_CASE("the nearest name forgives case, dashes and the usual slips") {
   const Names chips = {"tpu-v4", "tpu-v5e", "tpu-v5p", "a100-80gb"};
-  CHECK(nearest("TPU_V5P", chips) == "tpu-v5p");  // 0 edits after folding
-  CHECK(nearest("tpu-5vp", chips) == "tpu-v5p");  // a swap is one edit
-  CHECK(nearest("tpuv5e", chips) == "tpu-v5e");   // one insertion
+  CHECK(nearest("TPU_V5P", chips) == "tpu-v5p");                            // 0 edits after folding
+  CHECK(nearest("tpu-5vp", chips) == "tpu-v5p");                            // a swap is one edit
+  CHECK(nearest("tpuv5e", chips) == "tpu-v5e");                             // one insertion
   CHECK(nearest("tpu-v5", {"tpu-v2", "tpu-v5e", "tpu-v5p"}) == "tpu-v5e");  // all one edit away; two begin as it does
   CHECK(nearest("a100-80g", chips) == "a100-80gb");
-  CHECK(nearest("tpu-v5", chips) == "tpu-v4");  // one edit from all three: the first registered
 }
 
 TEST_CASE("no name is suggested that is too far away") {

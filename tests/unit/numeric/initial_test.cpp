@@ -65,8 +65,8 @@ TEST_CASE("ids stay below the smallest table that reads them, and positions coun
   CHECK_THROWS_AS(id_bound(program, weights), InternalError);
   // Ids that are gathered before they are read are the same ids.
   const ir::ValueId part = builder.input(type, "part");
-  const ir::ValueId whole = builder.add(ir::AllGather{kSeq, {0}}, {part}, ir::DType::i32, {"whole"},
-                                        {{kBatch, 2, 2}, {kSeq, 100, 50}})[0];
+  const ir::ValueId whole =
+      builder.add(ir::AllGather{kSeq, {0}}, {part}, ir::DType::i32, {"whole"}, {{kBatch, 2, 2}, {kSeq, 100, 50}})[0];
   builder.add(ir::Lookup{kVocab, {}}, {weights, whole}, ir::DType::f64, {"y"}, {});
   CHECK(id_bound(program, part) == 10);
   const Tensor batch = initial_batch(type, ir::DataKind::tokens, 10, 0, 0, {});
