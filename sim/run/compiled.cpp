@@ -77,12 +77,14 @@ class Compiler {
   };
   Identity identity(const plan::BufferRef& ref, std::int8_t owner) const;
   std::int16_t slot(const plan::BufferRef& ref, std::int8_t owner, bool born_here);
+  bool bare(const plan::Instr& instr);
 
   const plan::StepProgram& program_;
   const ProgramFacts& facts_;
   const Relation& relation_;
   CompiledTemplate& out_;
   std::vector<Identity> identities_;  // by slot
+  std::vector<bool> anchored_;        // by slot: last written here, by an instruction that is not bare
 };
 
 Compiler::Identity Compiler::identity(const plan::BufferRef& ref, std::int8_t owner) const {
@@ -121,7 +123,17 @@ std::int16_t Compiler::slot(const plan::BufferRef& ref, std::int8_t owner, bool 
   first = static_cast<std::int16_t>(out_.slots.size());
   out_.slots.push_back(s);
   identities_.push_back(wanted);
+  anchored_.push_back(false);
   return first;
+}
+
+bool Compiler::bare(const plan::Instr& instr) {
+  if (!is_transfer(instr.kind) || !instr.allocates.empty()) return false;
+  bool anchored = false;
+  for_operands(program_, instr, [&](const plan::BufferRef& ref, bool) {
+    anchored = anchored || anchored_[at(slot(ref, instr.owner, false))];
+  });
+  return !anchored;
 }
 
 void Compiler::add(const plan::Instr& instr) {
@@ -138,14 +150,16 @@ void Compiler::add(const plan::Instr& instr) {
     for (std::int32_t i = awaited.writes; i < awaited.allocates; ++i) out_.pool.push_back(out_.pool[at(i)]);
     c.writes = position();
   }
+  const bool is_bare = bare(instr);
   bool writing = false;
   for_operands(program_, instr, [&](const plan::BufferRef& ref, bool writes) {
     if (writes && !writing) c.writes = position();
     writing = writes;
     const std::int16_t s = slot(ref, instr.owner, false);
     Slot& used = out_.slots[at(s)];
-    used.bare = used.bare || (is_transfer(instr.kind) && instr.allocates.empty() && !used.written);
+    used.bare = used.bare || (is_bare && !used.written);
     used.written = used.written || writes;
+    if (writes) anchored_[at(s)] = !is_bare;
     out_.reads_data = out_.reads_data || (used.data && !writes);
     out_.pool.push_back(s);
   });
@@ -202,19 +216,27 @@ class ExactnessPass {
     std::size_t tmpl = SIZE_MAX;
     plan::BufferRef ref;
     std::int8_t owner = 0;
+    bool bare = false;  // by a bare transfer
   };
   void visit(std::size_t t) {
     for (const plan::Instr& instr : program_.templates[t].instrs) {
-      const bool transfer = is_transfer(instr.kind), bare = transfer && instr.allocates.empty();
-      facts_.transfers_allocate = facts_.transfers_allocate || (transfer && !bare);
+      facts_.transfers_allocate = facts_.transfers_allocate || (is_transfer(instr.kind) && !instr.allocates.empty());
+      const auto own = [&](const plan::BufferRef& ref) {
+        const Latest& latest = latest_[at(ref.buffer.index)];
+        return latest.tmpl == t && latest.ref == ref && latest.owner == instr.owner;
+      };
+      bool bare = is_transfer(instr.kind) && instr.allocates.empty();
+      if (bare)
+        for_operands(program_, instr, [&](const plan::BufferRef& ref, bool) {
+          bare = bare && !(own(ref) && !latest_[at(ref.buffer.index)].bare);
+        });
       for_operands(program_, instr, [&](const plan::BufferRef& ref, bool writes) {
-        Latest& latest = latest_[at(ref.buffer.index)];
         if (bare) {
-          const bool own = latest.tmpl == t && latest.ref == ref && latest.owner == instr.owner;
           Exactness& e = facts_.exactness[at(ref.buffer.index)];
-          e = std::max(e, own || (instr.owner < 0 && written_before(t, ref)) ? Exactness::recent : Exactness::always);
+          e = std::max(e,
+                       own(ref) || (instr.owner < 0 && written_before(t, ref)) ? Exactness::recent : Exactness::always);
         }
-        if (writes) latest = {t, ref, instr.owner};
+        if (writes) latest_[at(ref.buffer.index)] = {t, ref, instr.owner, bare};
       });
     }
   }

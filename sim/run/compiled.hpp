@@ -22,11 +22,11 @@ struct Relation {
 };
 Relation relation_of(const Cursor& cursor);
 
-// How exactly the times of a buffer's instances must be kept (readers that keep time only). A transfer that allocates
-// nothing starts as soon as its links and its data allow, which may lie far behind the compute stream; so its data's
-// times are never rounded up.
+// How exactly the times of a buffer's instances must be kept (readers that keep time only). A *bare* transfer, which
+// allocates nothing and uses nothing that was written in its own call by anything but bare transfers, starts as soon as
+// its links and its data allow, which may lie far behind the compute stream; so its data's times are never rounded up.
 enum class Exactness : std::uint8_t {
-  settled,  // only kernels, and transfers that allocate, use it: times before the compute stream and memory do not
+  settled,  // only kernels, and transfers that are not bare, use it: times before the compute stream and memory do not
             // matter
   recent,   // a bare transfer uses it, but at the latest in the call after the one that wrote it
   always    // a bare transfer may use it at any time
@@ -39,7 +39,7 @@ struct Slot {
   bool outgoing = false;  // its instance lives on after the call
   bool data = false;      // part of the batch: reads wait for the batch of the step
   bool written = false;   // by an instruction of this template
-  bool bare = false;      // a transfer that allocates nothing uses it before this template writes it
+  bool bare = false;      // a bare transfer uses it before this template writes it
   Exactness exactness = Exactness::settled;
   std::int16_t same_buffer = -1;  // next slot of the same buffer
 };

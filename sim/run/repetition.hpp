@@ -1,12 +1,12 @@
 // Exact shortcuts for readers that keep time. Both rest on one fact: an instruction's start is a maximum of earlier
 // times, so adding a constant to all of them adds it to the result; and a time that cannot be the largest of any
 // maximum to come does not matter. Kernels start after their class's compute stream, transfers that allocate after its
-// memory token, so with
+// memory token, and transfers of what a kernel of their own call made after that kernel, so with
 //   base = min(compute stream, memory)
-// whatever only they use does not matter any more once it is at most base. A *bare* transfer, which allocates nothing
-// (a send, a gradient summed in place), starts as soon as its links and its data allow: times of its data are kept
-// exactly until it has had them (Exactness), and a time of a link does not matter once it is at most base and all such
-// data.
+// whatever only they use does not matter any more once it is at most base. A *bare* transfer is none of these (a
+// gradient summed in place, one call later): it starts as soon as its links and its data allow. Times of its data are
+// kept exactly until it has had them (Exactness), and a time of a link does not matter once it is at most base and all
+// such data.
 //
 //   calls     a call's outcome depends on its template and on the times that matter, relative to base; the outcome is
 //   kept and
