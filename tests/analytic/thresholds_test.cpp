@@ -1,13 +1,13 @@
 // The tokens per chip at which the collectives of a block take as long as its compute: Austin et al., "How to Scale
 // Your Model" (jax-ml/scaling-book), training chapter, on the ideal chip: peak C = 4.59e14 FLOP/s, one direction of a
 // link W = 9e10 B/s, nothing else costs anything. A block is a plain MLP, D x F and F x D, all in bf16; T tokens a
-// chip.
+// chip. "a" is C / (2 W) = 2550.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <functional>
 
-#include "tests/analytic/plan_support.hpp"
+#include "tests/analytic/phase_support.hpp"
 
 using namespace tpusim;
 using namespace tpusim::testing;
@@ -15,18 +15,17 @@ using namespace tpusim::testing;
 namespace {
 
 constexpr double kPeak = 4.59e14, kLink = 9e10;
+constexpr double kA = kPeak / (2 * kLink);
+static_assert(kA == 2550);
+constexpr std::int64_t kLayers = 2;
 
-struct Share {
-  double fsdp = 0, tensor = 0, compute = 0;  // seconds a step: busy on each axis, computing
-  double tensor_passes = 0;                  // collectives over the tensor axis for each block, an all-reduce being two
-};
-
-Share share(const topologies::Shape& shape, const std::vector<strategies::RequestedAxis>& mesh,
-            std::int64_t tokens_per_chip, std::int64_t mlp, bool sequence_parallel = false) {
+PhaseSplit split(const topologies::Shape& shape, const std::vector<strategies::RequestedAxis>& mesh,
+                 std::int64_t tokens_per_chip, std::int64_t mlp, bool sequence_parallel = false,
+                 std::int64_t embed = 8192) {
   session::JobSpec spec;
   spec.model.family = models::Family::mlp;
-  spec.model.layers = 2;
-  spec.model.embed = 8192;
+  spec.model.layers = kLayers;
+  spec.model.embed = embed;
   spec.model.mlp = mlp;
   spec.model.gated_mlp = false;
   spec.model.activation = models::Activation::relu;
@@ -39,20 +38,12 @@ Share share(const topologies::Shape& shape, const std::vector<strategies::Reques
   spec.strategies.sequence_parallel = sequence_parallel;
   spec.gradient_dtype = ir::DType::bf16;
   spec.optimizer.kind = ir::Optimizer::sgd;
-  const Played p = play(spec, ideal_slice(shape));
-  Share out;
-  out.compute = p.timing.compute.value();
-  const auto tensor_axes = p.plan.program.mesh.find("tensor");
-  for (std::size_t i = 0; i < p.plan.program.collectives.size(); ++i) {
-    const plan::Collective& c = p.plan.program.collectives[i];
-    const timing::TransferTotals& t = p.timing.transfers[i];
-    const bool over_tensor = !tensor_axes.empty() && c.mesh_axes == tensor_axes;
-    (over_tensor ? out.tensor : out.fsdp) += t.busy.value();
-    const bool twice = p.plan.program.plans[static_cast<std::size_t>(c.plan)].kind == plan::CollectiveKind::all_reduce;
-    if (over_tensor) out.tensor_passes += t.count * (twice ? 2 : 1) / static_cast<double>(spec.model.layers);
-  }
-  return out;
+  const topologies::Cluster cluster = ideal_slice(shape);
+  return split_by_phase(play(spec, cluster), cluster);
 }
+
+double ratio(const PhasePart& part) { return part.all_busy() / part.compute; }
+double passes(const PhasePart& part) { return part.passes.at("tensor") / kLayers; }
 
 // Whether busy time crosses compute time within 1 % of `tokens`.
 void check_crossing(double tokens, const std::function<double(std::int64_t)>& busy_over_compute) {
@@ -61,49 +52,91 @@ void check_crossing(double tokens, const std::function<double(std::int64_t)>& bu
   CHECK(busy_over_compute(static_cast<std::int64_t>(std::ceil(tokens * 1.01))) < 1);
 }
 
+// A pass over the tensor axis of Y moves Y T tokens x D x 2 bytes: 2 Y T D (1 - 1/Y) / (2 W) = (Y-1) T D / W. The
+// parameters of a block are 4 D F / Y bytes for each tensor group; over k axes, n = fsdp, one gather (or one
+// reduce-scatter) of them takes 4 D F / Y (1 - 1/n) / (2 k W). A product costs 2 T D F / C for each chip, forward two
+// of them, backward four. With g gathers and c passes, compute 2 p T D F / C for p products:
+//   g 4 D F / Y (1 - 1/n) / (2 k W) + c (Y-1) T D / W = 2 p T D F / C
+//   T = (2 g / p) a (1 - 1/n) / (k Y) / (1 - (c / p) (Y-1) a / F)
+double threshold(double g, double c, double p, double n, double k, double y, double f) {
+  return 2 * g / p * kA * (1 - 1 / n) / (k * y) / (1 - c / p * (y - 1) * kA / f);
+}
+
 }  // namespace
 
-TEST_CASE("FSDP over k axes of size X is bound by compute from 2550/k (1 - X^-k) tokens a chip") {
+TEST_CASE("FSDP over k axes of size X is bound by compute from 2550/k (1 - X^-k) tokens a chip, forward alone too") {
   // Two gathers of the parameters and one reduce-scatter of the gradients, V = 4 D F bytes each: 3 V (1 - 1/n) / (2 k
-  // W). Compute 12 T D F / C. Equal at T = C (1 - 1/n) / (2 k W), and C / (2 W) = 2550.
-  static_assert(kPeak / (2 * kLink) == 2550);
+  // W). Compute 12 T D F / C. Equal at T = C (1 - 1/n) / (2 k W). Forward alone: one gather, a third of the compute.
   for (std::int64_t x : {4, 8, 16})
     for (int k : {1, 2, 3}) {
       topologies::Shape shape = {1, 1, 1};
       std::int64_t n = 1;
       for (int i = 0; i < k; ++i) shape[static_cast<std::size_t>(i)] = x, n *= x;
-      check_crossing(2550.0 / k * (1 - std::pow(static_cast<double>(x), -k)), [&](std::int64_t tokens) {
-        const Share s = share(shape, {{"fsdp", n}}, tokens, 16384);
-        return s.fsdp / s.compute;
-      });
+      const double tokens = kA / k * (1 - std::pow(static_cast<double>(x), -k));
+      const auto at = [&](std::int64_t t) { return split(shape, {{"fsdp", n}}, t, 16384); };
+      check_crossing(tokens, [&](std::int64_t t) { return ratio(at(t).forward_and_backward()); });
+      check_crossing(tokens, [&](std::int64_t t) { return ratio(at(t).forward()); });
     }
 }
 
-TEST_CASE(
-    "fsdp 256 + tensor 4 on 4x16x16, mlp 32768: the threshold for the collectives that the plan has, and the book's "
-    "414 for the book's") {
-  // Parameters of a block are 4 D F / 4 = D F bytes a tensor group: 3 D F (1 - 1/256) / (2 * 2 W). A pass over the
-  // tensor axis moves 4 T tokens x D x 2 bytes: 8 T D (1 - 1/4) / (2 W) = 3 T D / W. Compute 12 T D F / C. With c
-  // passes a block the two sums are equal at
-  //   T = [3 F (1 - 1/256) / (4 W)] / (12 F / C - 3 c / W):   c = 4: 376.0   c = 5: 394.0   c = 6: 414.2
-  // c = 4 without sequence parallelism (an all-reduce forward, one backward). c = 5 with it: gather and reduce-scatter
-  // forward, the same backward, and the input, which was not kept, gathered again. The book doubles forward's two for
-  // backward (4 in all there), gathering the output's gradient for each of the two products; here one gather serves
-  // both.
-  const double f = 32768;
-  const auto threshold = [&](double c) {
-    return 3 * f * (1 - 1.0 / 256) / (4 * kLink) / (12 * f / kPeak - 3 * c / kLink);
-  };
-  const std::vector<strategies::RequestedAxis> mesh = {{"fsdp", 256}, {"tensor", 4}};
-  const auto measured = [&](bool sequence_parallel, double passes, double counted) {
-    check_crossing(threshold(counted), [&](std::int64_t tokens) {
-      const Share s = share({4, 16, 16}, mesh, tokens, 32768, sequence_parallel);
-      CHECK(s.tensor_passes == doctest::Approx(passes));
-      return (s.fsdp + s.tensor * counted / passes) / s.compute;
+TEST_CASE("fsdp 256 + tensor 4 on 4x16x16, mlp 32768: forward is bound by compute from 414 tokens a chip") {
+  // The book counts forward: one gather of both matrices over fsdp, two passes over tensor (the input gathered, the
+  // output reduce-scattered, or one all-reduce), two products. T = 2550 (1 - 1/256) / (2 * 4) / (1 - 3 * 2550 / F).
+  const double tokens = threshold(1, 2, 2, 256, 2, 4, 32768);
+  CHECK(tokens == doctest::Approx(414).epsilon(0.001));
+  for (bool sequence_parallel : {false, true})
+    check_crossing(414, [&](std::int64_t t) {
+      const PhasePart forward =
+          split({4, 16, 16}, {{"fsdp", 256}, {"tensor", 4}}, t, 32768, sequence_parallel).forward();
+      CHECK(passes(forward) == doctest::Approx(2));
+      return ratio(forward);
     });
+}
+
+TEST_CASE("over the whole step that threshold is 376 tokens a chip, 394 with sequence parallelism") {
+  // Three gathers and reduce-scatters of a block's parameters, six products. Without sequence parallelism four passes:
+  // an all-reduce forward, one backward. With it five: gather and reduce-scatter forward, the same backward, and the
+  // input, which was not kept, gathered again. The book doubles forward's two for backward (six in all would be 414
+  // again), gathering the output's gradient for each of its two products; here one gather serves both.
+  const double plain = threshold(3, 4, 6, 256, 2, 4, 32768), sequence = threshold(3, 5, 6, 256, 2, 4, 32768);
+  CHECK(plain == doctest::Approx(376).epsilon(0.001));
+  CHECK(sequence == doctest::Approx(394).epsilon(0.001));
+  CHECK(threshold(3, 6, 6, 256, 2, 4, 32768) == doctest::Approx(414).epsilon(0.001));
+  for (bool sequence_parallel : {false, true})
+    check_crossing(sequence_parallel ? sequence : plain, [&](std::int64_t t) {
+      const PhasePart step =
+          split({4, 16, 16}, {{"fsdp", 256}, {"tensor", 4}}, t, 32768, sequence_parallel).forward_and_backward();
+      CHECK(passes(step) == doctest::Approx(sequence_parallel ? 5 : 4));
+      return ratio(step);
+    });
+}
+
+TEST_CASE("the best mix of fsdp and tensor follows the book's 2 a^2 / F where its limits are evaluated for their n") {
+  // Book: with fsdp over two axes and tensor over one the smallest threshold is 4 a^2 / (2 F), at Y = F / (2 a):
+  // F = 32768: 397 at Y = 6.4; F = 13824 (LLaMA 2 13B, its question 3): 940.7 at Y = 2.7. The book has Y where each
+  // ring has Y - 1, and no 1 - 1/n; Y is a whole number here. Forward, as above.
+  CHECK(2 * kA * kA / 32768 == doctest::Approx(397).epsilon(0.001));
+  CHECK(2 * kA * kA / 13824 == doctest::Approx(940.7).epsilon(0.001));
+  struct Row {
+    std::int64_t embed, mlp, tensor;
+    double tokens;
   };
-  measured(false, 4, 4);
-  measured(true, 5, 5);
-  CHECK(threshold(6) == doctest::Approx(414).epsilon(0.001));
-  measured(true, 5, 6);  // the sixth pass as long as each of the five that were played
+  for (const Row& row : {Row{8192, 32768, 8, 348.7}, Row{5120, 13824, 2, 778.6}, Row{5120, 13824, 4, 711.0}}) {
+    CHECK(threshold(1, 2, 2, 256, 2, static_cast<double>(row.tensor), static_cast<double>(row.mlp)) ==
+          doctest::Approx(row.tokens).epsilon(0.001));
+    check_crossing(row.tokens, [&](std::int64_t t) {
+      return ratio(split({row.tensor, 16, 16}, {{"fsdp", 256}, {"tensor", row.tensor}}, t, row.mlp, true, row.embed)
+                       .forward());
+    });
+  }
+}
+
+TEST_CASE("tensor parallelism alone is bound by compute while Y - 1 < F / 2550, 11.24 for an MLP of 28,672") {
+  // Book: Y < F / 2550 for one axis. Forward: 2 (Y-1) T D / W against 4 T D F / C, whatever T: their ratio is (Y-1) a /
+  // F.
+  CHECK(28672 / kA == doctest::Approx(11.24).epsilon(0.001));
+  for (std::int64_t y : {2, 8, 14, 16})
+    for (std::int64_t tokens : {64, 512})
+      CHECK(ratio(split({y, 1, 1}, {{"tensor", y}}, tokens, 28672, true).forward()) ==
+            doctest::Approx(static_cast<double>(y - 1) * kA / 28672).epsilon(1e-4));
 }
