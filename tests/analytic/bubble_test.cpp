@@ -76,8 +76,8 @@ fabric::Fabric fabric_of(const plan::StepProgram& program) {
 TEST_CASE(
     "GPipe and 1F1B take (m + p - 1) microbatches' time for the first step, and their bubble is (p-1)/(m+p-1) of it") {
   for (const auto schedule : {strategies::PipelineSchedule::gpipe, strategies::PipelineSchedule::one_f_one_b})
-    for (std::int32_t p : {1, 2, 4, 8})
-      for (std::int64_t m : {1, 2, 7, 8, 32}) {
+    for (std::int32_t p = 1; p <= 8; ++p)
+      for (std::int64_t m : {1, 2, 3, 7, 8, 32}) {
         CAPTURE(p);
         CAPTURE(m);
         const plan::StepProgram program = pipeline(schedule, p, m);
@@ -91,8 +91,8 @@ TEST_CASE("with an update that waits for all stages every step has that bubble, 
   // The sum over stages takes 1 ps and joins the steps: the period is (m + p - 1)(f + b) and each device computes m (f
   // + b) of it.
   for (const auto schedule : {strategies::PipelineSchedule::gpipe, strategies::PipelineSchedule::one_f_one_b})
-    for (std::int32_t p : {2, 4, 8})
-      for (std::int64_t m : {8, 32}) {
+    for (std::int32_t p = 2; p <= 8; ++p)
+      for (std::int64_t m : {1, 3, 8, 32}) {  // fewer than stages, too
         plan::StepProgram program = pipeline(schedule, p, m);
         StepBuilder b({{"pipeline", p}});
         b.p = program;
@@ -129,8 +129,8 @@ TEST_CASE("with an update that waits for all stages every step has that bubble, 
 }
 
 TEST_CASE("1F1B runs forward at most min(p - s, m) microbatches ahead of backward on stage s, GPipe all of them") {
-  for (std::int32_t p : {1, 2, 4, 8})
-    for (std::int64_t m : {1, 2, 7, 32})
+  for (std::int32_t p = 1; p <= 8; ++p)
+    for (std::int64_t m : {1, 2, 3, 7, 8, 32})
       for (const auto schedule : {strategies::PipelineSchedule::gpipe, strategies::PipelineSchedule::one_f_one_b}) {
         const plan::StepProgram program = pipeline(schedule, p, m);
         for (std::int32_t s = 0; s < p; ++s) {

@@ -4,6 +4,7 @@
 // prefetched during the call before is the forward pass's as much as one that is not.
 #pragma once
 
+#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -56,21 +57,23 @@ inline PhaseSplit split_by_phase(const Played& p, const topologies::Cluster& clu
   TPUSIM_CHECK(program.schedules.size() == 1, "one stage");
   PhaseSplit out;
   double sum = 0;
+  std::vector<std::int32_t> kinds;  // of the calls of a step, one microbatch and so in order
   for (const plan::Segment& segment : program.schedules[0].segments)
-    for (const plan::Call& call : segment.body) {
-      const auto matches = [&](const plan::Template& t) { return t.kind_index == call.kind; };
-      const auto at = std::find_if(program.templates.begin(), program.templates.end(), matches);
-      TPUSIM_CHECK(at != program.templates.end(), "a call without a template");
-      for (const plan::Instr& instr : at->instrs) {
-        if (instr.kind != plan::InstrKind::kernel || instr.owner != 0) continue;
-        const plan::Kernel& kernel = program.kernels[static_cast<std::size_t>(instr.body)];
-        const double seconds =
-            timing::kernel_time(kernel, cluster.chip).total().value() * static_cast<double>(segment.repeat);
-        const ir::Program& local = program.programs[static_cast<std::size_t>(kernel.program)].local;
-        out.phases[local.op(kernel.ops[0]).phase].compute += seconds;
-        sum += seconds;
-      }
+    for (std::int64_t r = 0; r < segment.repeat; ++r)
+      for (const plan::Call& call : segment.body) kinds.push_back(call.kind);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::int32_t found =
+        program.find_template(kinds[i], i == 0 ? -1 : kinds[i - 1], i + 1 == kinds.size() ? -1 : kinds[i + 1]);
+    TPUSIM_CHECK(found >= 0, "a call without a template");
+    for (const plan::Instr& instr : program.templates[static_cast<std::size_t>(found)].instrs) {
+      if (instr.kind != plan::InstrKind::kernel) continue;
+      const plan::Kernel& kernel = program.kernels[static_cast<std::size_t>(instr.body)];
+      const double seconds = timing::kernel_time(kernel, cluster.chip).total().value();
+      const ir::Program& local = program.programs[static_cast<std::size_t>(kernel.program)].local;
+      out.phases[local.op(kernel.ops[0]).phase].compute += seconds;
+      sum += seconds;
     }
+  }
   TPUSIM_CHECK(std::abs(sum - p.timing.compute.value()) <= 1e-6 * sum, "kernels do not add up to the step's compute");
   for (std::size_t i = 0; i < program.collectives.size(); ++i) {
     const plan::Collective& c = program.collectives[i];

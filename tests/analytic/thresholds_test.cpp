@@ -42,8 +42,12 @@ PhaseSplit split(const topologies::Shape& shape, const std::vector<strategies::R
   return split_by_phase(play(spec, cluster), cluster);
 }
 
-double ratio(const PhasePart& part) { return part.all_busy() / part.compute; }
-double passes(const PhasePart& part) { return part.passes.at("tensor") / kLayers; }
+double ratio(const PhasePart& part) {
+  return part.all_busy() / part.compute;
+}
+double passes(const PhasePart& part) {
+  return part.passes.at("tensor") / kLayers;
+}
 
 // Whether busy time crosses compute time within 1 % of `tokens`.
 void check_crossing(double tokens, const std::function<double(std::int64_t)>& busy_over_compute) {
@@ -125,8 +129,8 @@ TEST_CASE("the best mix of fsdp and tensor follows the book's 2 a^2 / F where it
     CHECK(threshold(1, 2, 2, 256, 2, static_cast<double>(row.tensor), static_cast<double>(row.mlp)) ==
           doctest::Approx(row.tokens).epsilon(0.001));
     check_crossing(row.tokens, [&](std::int64_t t) {
-      return ratio(split({row.tensor, 16, 16}, {{"fsdp", 256}, {"tensor", row.tensor}}, t, row.mlp, true, row.embed)
-                       .forward());
+      return ratio(
+          split({row.tensor, 16, 16}, {{"fsdp", 256}, {"tensor", row.tensor}}, t, row.mlp, true, row.embed).forward());
     });
   }
 }
