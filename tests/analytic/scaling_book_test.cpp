@@ -69,6 +69,57 @@ TEST_CASE("10^12 FLOP take 1.01 ms on an H100 and 1.1 ms on a v6e") {
   CHECK(timing::kernel_time(k, chip_with(9.1e14, 1e30)).total().value() == doctest::Approx(0.0011).epsilon(0.005));
 }
 
+TEST_CASE("reading 200e9 bf16 parameters over 32 v4 chips takes 10.2 ms, a product on 8 TPU v2 cores 95.6 ms") {
+  // Book, tpus, question 1: 4e11 / 32 / 1.23e12. Profiling chapter: 2 x 32 x 1024 x 8192 x 32768 FLOP over 8 cores of
+  // 23e12.
+  plan::Kernel load;
+  load.ops.push_back(ir::OpId(0));
+  load.bytes_read = 400'000'000'000 / 32;
+  CHECK(timing::kernel_time(load, chip_with(1e30, 1.23e12)).total().value() == doctest::Approx(0.01016).epsilon(0.001));
+  CHECK(timing::kernel_time(product(32 * 1024, 32768, 8192 / 8), chip_with(2.3e13, 1e30)).total().value() ==
+        doctest::Approx(0.0956).epsilon(0.001));
+}
+
+TEST_CASE("a batched product of int8 vectors and matrices does 2 FLOPs a byte, whatever the batch") {
+  // Book, roofline, question 4: [B,D] x [B,D,F] -> [B,F]: 2 B D F over B D + B D F + B F bytes.
+  for (std::int64_t b : {1, 64, 1024}) {
+    plan::Kernel k;
+    k.ops.push_back(ir::OpId(0));
+    k.cost.products.push_back({b, 1, 4096, 8192, 1});
+    k.bytes_read = b * 8192 + b * 8192 * 4096;
+    k.bytes_written = b * 4096;
+    const timing::KernelTime t = timing::kernel_time(k, chip_with(1e14, 1e12));
+    CHECK(t.matrix.value() * 1e14 / (t.hbm.value() * 1e12) == doctest::Approx(2).epsilon(0.001));
+  }
+}
+
+TEST_CASE("a v5e pod is 256 chips on 32 hosts with 5.04e16 FLOP/s and 4,096 GiB, a v5p pod 8,960 on 2,240 hosts") {
+  // Book, tpus, question 2: 16 x 16 x 1.97e14; 16 x 20 x 28 x 4.59e14 = 4.1e18, 96 GiB each = 860 TiB / 1.024.
+  const auto pod = [](const char* chip, const topologies::Shape& shape) {
+    topologies::ClusterRequest request;
+    request.chip = *topologies::find_chip(chip);
+    request.chip.slices.max_chips = 1 << 20;  // the pod, not what one job may have of it
+    request.slice_shape = shape;
+    DiagnosticSink sink;
+    return *topologies::build(request, sink);
+  };
+  const topologies::Cluster v5e = pod("tpu-v5e", {16, 16}), v5p = pod("tpu-v5p", {16, 20, 28});
+  const auto peak = [](const topologies::Cluster& c) {
+    return static_cast<double>(c.chips()) * c.chip.peak_bf16->value.value();
+  };
+  const auto gib = [](const topologies::Cluster& c) {
+    return static_cast<double>(c.chips()) * c.chip.hbm_capacity.value.value() / 1073741824;
+  };
+  CHECK(v5e.chips() == 256);
+  CHECK(v5e.hosts == 32);
+  CHECK(peak(v5e) == doctest::Approx(5.04e16).epsilon(0.001));
+  CHECK(gib(v5e) == 4096);
+  CHECK(v5p.chips() == 8960);
+  CHECK(v5p.hosts == 2240);
+  CHECK(peak(v5p) == doctest::Approx(4.1e18).epsilon(0.005));
+  CHECK(gib(v5p) == 860160);
+}
+
 TEST_CASE("a product is bound by compute from 240 tokens on a v5e, 298 on an H100, 120 with int8 weights") {
   // Book, roofline and its questions 2 and 5: peak / bandwidth; 1.97e14 / 8.2e11 = 240, 1e15 / 3.35e12 = 298, half of
   // 240 for half the bytes.

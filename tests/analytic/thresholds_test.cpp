@@ -19,14 +19,13 @@ constexpr double kA = kPeak / (2 * kLink);
 static_assert(kA == 2550);
 constexpr std::int64_t kLayers = 2;
 
-PhaseSplit split(const topologies::Shape& shape, const std::vector<strategies::RequestedAxis>& mesh,
-                 std::int64_t tokens_per_chip, std::int64_t mlp, bool sequence_parallel = false,
-                 std::int64_t embed = 8192) {
+session::JobSpec mlp(const std::vector<strategies::RequestedAxis>& mesh, std::int64_t tokens_per_chip,
+                     std::int64_t width, bool sequence_parallel, std::int64_t embed) {
   session::JobSpec spec;
   spec.model.family = models::Family::mlp;
   spec.model.layers = kLayers;
   spec.model.embed = embed;
-  spec.model.mlp = mlp;
+  spec.model.mlp = width;
   spec.model.gated_mlp = false;
   spec.model.activation = models::Activation::relu;
   std::int64_t replicas = 1, tensor = 1;
@@ -38,8 +37,14 @@ PhaseSplit split(const topologies::Shape& shape, const std::vector<strategies::R
   spec.strategies.sequence_parallel = sequence_parallel;
   spec.gradient_dtype = ir::DType::bf16;
   spec.optimizer.kind = ir::Optimizer::sgd;
+  return spec;
+}
+
+PhaseSplit split(const topologies::Shape& shape, const std::vector<strategies::RequestedAxis>& mesh,
+                 std::int64_t tokens_per_chip, std::int64_t width, bool sequence_parallel = false,
+                 std::int64_t embed = 8192) {
   const topologies::Cluster cluster = ideal_slice(shape);
-  return split_by_phase(play(spec, cluster), cluster);
+  return split_by_phase(play(mlp(mesh, tokens_per_chip, width, sequence_parallel, embed), cluster), cluster);
 }
 
 double ratio(const PhasePart& part) {
@@ -143,4 +148,46 @@ TEST_CASE("tensor parallelism alone is bound by compute while Y - 1 < F / 2550, 
     for (std::int64_t tokens : {64, 512})
       CHECK(ratio(split({y, 1, 1}, {{"tensor", y}}, tokens, 28672, true).forward()) ==
             doctest::Approx(static_cast<double>(y - 1) * kA / 28672).epsilon(1e-4));
+}
+
+TEST_CASE("732 and 468 tokens a chip over three axes are bound by communication, 468 with tensor 4 by compute") {
+  // Book, training, question 3: 3e6 tokens on 16x16x16 are 732 a chip, below 850. Applied training: 4,194,304 on 8,960
+  // chips are 468: fsdp alone takes 850 / 468 times as long as it computes; with fsdp 2048 x tensor 4, F = 28672, its
+  // limit is 453.6 and it is bound by compute (here on 8,192 chips, fsdp over the two long axes, whose form evaluated
+  // for its n is 434.5). Axes of 32 and 64 run in lockstep: shards x (63 + 32 x 63) instead of 2047, half of them each.
+  // The embedding's width cancels out.
+  CHECK(ratio(split({16, 16, 16}, {{"fsdp", 4096}}, 732, 13824, false, 4096).forward_and_backward()) ==
+        doctest::Approx(850 * (1 - 1.0 / 4096) / 732).epsilon(0.001));
+  CHECK(ratio(split({16, 16, 16}, {{"fsdp", 4096}}, 468, 28672).forward_and_backward()) ==
+        doctest::Approx(850 * (1 - 1.0 / 4096) / 468).epsilon(0.001));
+  CHECK(threshold(1, 2, 2, 2048, 2, 4, 28672) == doctest::Approx(434.5).epsilon(0.001));
+  const double mixed = ratio(split({4, 32, 64}, {{"fsdp", 2048}, {"tensor", 4}}, 468, 28672, true).forward());
+  CHECK(mixed < 1);
+  CHECK(mixed == doctest::Approx(kA / (8.0 * 468) * (63 + 32 * 63) / 2048 + 3 * kA / 28672).epsilon(0.001));
+}
+
+TEST_CASE("data parallelism between pods is hidden from C / W_dcn (1 - 1/n) tokens a pod") {
+  // Book, training: 8,192 chips of 4.5e14 FLOP/s, 2,000 hosts of 2.5e10 B/s: 3.69e18 / 5e13 = 73,728 (printed as
+  // 76,000 with 3.8e18). The gradient of a block, 4 D F bytes in all, is all-reduced over n pods by the chips of a pod
+  // together: 2 x 4 D F (1 - 1/n) / W_dcn. Backward computes 8 B D F / C for B tokens a pod. Equal at B = C / W_dcn (1
+  // - 1/n), whatever the size of the pod: here 64 chips, each with its share of 5e13 / 8192.
+  topologies::ClusterRequest request;
+  request.chip = *topologies::find_chip("ideal-v5p");
+  request.chip.peak_bf16->value = FlopsPerSecond(4.5e14);
+  request.chip.host_nic_rate->value = BytesPerSecond(4 * 5e13 / 8192);  // 4 chips a host
+  request.slice_shape = {4, 4, 4};
+  const double limit = 8192 * 4.5e14 / 5e13;
+  CHECK(limit == doctest::Approx(76000).epsilon(0.08));
+  for (std::int64_t n : {2, 4}) {
+    request.slices = n;
+    DiagnosticSink sink;
+    const topologies::Cluster cluster = *topologies::build(request, sink);
+    check_crossing(limit * (1 - 1 / static_cast<double>(n)) / 64, [&](std::int64_t tokens) {
+      session::JobSpec spec = mlp({{"data", n}, {"fsdp", 64}}, tokens, 16384, false, 8192);
+      const PhaseSplit step = split_by_phase(play(spec, cluster), cluster);
+      const PhasePart all =
+          step.over({ir::Phase::forward, ir::Phase::recompute, ir::Phase::backward, ir::Phase::update});
+      return all.busy_over("data") / step.over({ir::Phase::recompute, ir::Phase::backward}).compute;
+    });
+  }
 }
