@@ -66,9 +66,9 @@ TEST_CASE(
     if (!plan.verdict) continue;
     const timing::StepTiming base = time(plan, job, {});
     REQUIRE(base.steady);
-    for (const auto& [name, speed_up] : doubled()) {
-      INFO("seed ", seed, ": ", describe(job), ", twice the ", name);
-      const timing::StepTiming faster = time(plan, job, speed_up);
+    for (const auto& twice : doubled()) {
+      INFO("seed ", seed, ": ", describe(job), ", twice the ", twice.first);
+      const timing::StepTiming faster = time(plan, job, twice.second);
       REQUIRE(faster.steady);
       REQUIRE(faster.period <= base.period);
       REQUIRE(faster.first_step <= base.first_step);
