@@ -80,6 +80,25 @@ TEST_CASE("bf16 parameters, f32 gradients, masters and Adam's moments take 6 + 1
   }
 }
 
+TEST_CASE("parameters split over 4 of 4 x 16 devices are there 16 times in all, over 16 of 2 x 16 twice") {
+  // Book, sharding: question 1, A[I_X, ...] on X 4, Y 8, Z 2: 16 copies. Pop quiz, int8[128,2048] over X 2 and Y 8 of a
+  // mesh with Z 2: 16,384 of its 262,144 bytes on each device, 524,288 in all. Hybrid sharding is that: fsdp splits,
+  // data copies.
+  const auto copies = [](std::int64_t split, std::int64_t copied) {
+    session::JobSpec s = gpt(1);
+    s.model.bias = false;
+    s.model.positions = models::Positions::rotary;
+    s.model.norm = models::Norm::rms;
+    s.mesh = {{"data", copied}, {"fsdp", split}};
+    s.global_batch = s.microbatch * split * copied;
+    const plan::StepProgram p = play(s, ideal_slice({split, copied, 1})).plan.program;
+    return static_cast<double>(resident(p, plan::Category::parameters) * split * copied) /
+           static_cast<double>(4 * models::parameter_count(s.model));
+  };
+  CHECK(copies(4, 16) == 16);
+  CHECK(copies(16, 2) == 2);
+}
+
 TEST_CASE("a layer keeps s b h (20 + 2 a s / h) bytes, 20 s b h with selective remat, 2 s b h with full, all over t") {
   // V. Korthikanti et al., MLSys 2023, table 2: s b h (34 + 5 a s / h), s b h (10 + 24/t + ...) with tensor
   // parallelism, (34/t + ...) with sequence parallelism, 34/t selective, 2 full. There with dropout, whose masks (1 + 1
