@@ -8,9 +8,8 @@
 // Planned anew, faster links may change which algorithm the estimate prefers; nothing else in a plan depends on the
 // speed of links. The estimate of a candidate is what it takes when it is played (a test below), each candidate gets
 // faster with its links, and the cheapest is taken: never slower again, as long as the candidates stay the same.
-// Of 130,000 random collectives with all links doubled, 100,000 of up to three axes with one axis doubled, and 2,743
-// random jobs, none was slower. Above three axes the order of the axes is not searched but follows their links' rates,
-// which a faster axis changes: then a collective can be slower, and the last case here shows one, 4 %.
+// Of 60,000 random collectives of up to four axes with all links doubled or those of one axis, and of 2,743 random
+// jobs, none was slower: there is no case to show that is slower within the 5 % allowed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -139,13 +138,13 @@ TEST_CASE("what a candidate is estimated at is what it takes, so the one that is
   }
 }
 
-TEST_CASE("a collective planned anew is never slower for all links twice as fast, nor for one axis of up to three") {
+TEST_CASE("a collective planned anew is never slower for all links twice as fast, nor for those of one axis") {
   Random random(18);
   fabric::Fabric fabric;
   std::size_t changed = 0;
   for (int i = 0; i < 6000; ++i) {
     const bool all = i % 2 == 0;
-    const std::vector<plan::GroupAxis> group = random_group(random, 1 + random.below(all ? 4 : 3), fabric);
+    const std::vector<plan::GroupAxis> group = random_group(random, 1 + random.below(4), fabric);
     const auto kind = static_cast<plan::CollectiveKind>(random.below(3));
     const auto elements = static_cast<std::int64_t>(1 + random.below(std::uint64_t{1} << (1 + random.below(24))));
     std::vector<plan::GroupAxis> faster = group;
@@ -179,11 +178,10 @@ TEST_CASE("a case where twice the bandwidth changes the algorithm: an all-reduce
   CHECK((fast.alpha_term + fast.beta_term) < (slow.alpha_term + slow.beta_term));
 }
 
-TEST_CASE(
-    "a step that gets 4 % slower: cards twice as fast make the planner begin at the slices instead of the rings") {
+TEST_CASE("a card that gets faster than a ring's one direction is not taken before the ring's two") {
   // 16 slices of 8x8x8, 1 us a hop, 15 us through the network. A ring of 90 GB/s each way carries 180 GB/s, a card of
-  // 170 GB/s one way less than that; but as rates of one direction go it is the faster, so its axis goes first and
-  // carries the most. With 85 GB/s it went last.
+  // 170 GB/s one way less than that: its axis goes last, as with 85 GB/s, and carries the least. Going first it would
+  // make this step 4 % slower.
   const auto step = [](double card) {
     RandomJob job;
     job.chip = *topologies::find_chip("ideal-v5p");
@@ -208,6 +206,5 @@ TEST_CASE(
     return time(plan, job, {}).period.seconds().value();
   };
   const double slow = step(85e9), fast = step(170e9);
-  CHECK(fast > 1.02 * slow);
-  CHECK(fast <= 1.05 * slow);
+  CHECK(fast < slow);
 }

@@ -22,16 +22,16 @@ namespace {
 
 using Order = std::vector<std::int32_t>;
 
-std::vector<LineAlgorithm> algorithms_for(fabric::Link link) {
+LineAlgorithm algorithm_for(fabric::Link link, bool two_way) {
   switch (link) {
     case fabric::Link::ring:
-      return {LineAlgorithm::bidirectional_ring, LineAlgorithm::ring};
+      return two_way ? LineAlgorithm::bidirectional_ring : LineAlgorithm::ring;
     case fabric::Link::line:
-      return {LineAlgorithm::line};
+      return LineAlgorithm::line;
     case fabric::Link::switched:
-      return {LineAlgorithm::ring};
+      return LineAlgorithm::ring;
   }
-  return {};
+  return LineAlgorithm::ring;
 }
 
 // The reduce-scatter works of one part that takes the axes in `order`.
@@ -41,8 +41,7 @@ std::vector<Phase::Work> reduce_works(const CollectivePlan& plan, const Order& o
     Phase::Work work;
     work.part = part;
     work.axis = order[i];
-    const std::vector<LineAlgorithm> choice = algorithms_for(plan.axes[static_cast<std::size_t>(order[i])].link);
-    work.algorithm = two_way ? choice.front() : choice.back();
+    work.algorithm = algorithm_for(plan.axes[static_cast<std::size_t>(order[i])].link, two_way);
     work.reduce = true;
     for (std::size_t later = i + 1; later < order.size(); ++later) {
       work.free_axes.push_back(static_cast<std::int8_t>(order[later]));
@@ -106,29 +105,32 @@ void count_bytes(CollectivePlan& plan) {
     }
 }
 
+struct WorkTime {
+  Seconds alpha, beta;
+};
+WorkTime work_time(const CollectivePlan& plan, const Phase::Work& work) {
+  const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
+  const LineShape shape = line_shape(work.algorithm, axis.size);
+  const std::int64_t e = plan.part_elements[static_cast<std::size_t>(work.part)];
+  const double unit = static_cast<double>(work.slots * plan.element_bytes);
+  const double moved = unit * (static_cast<double>(shape.whole_steps) * static_cast<double>(e) +
+                               static_cast<double>(shape.half_steps) * static_cast<double>(half_elements(e, 1)));
+  const Seconds latency = step_seconds(axis, 0);
+  return {latency * static_cast<double>(shape.whole_steps + shape.half_steps), step_seconds(axis, moved) - latency};
+}
+
 Candidate finish(CollectivePlan plan, std::string algorithm) {
   plan.algorithm = std::move(algorithm);
   count_bytes(plan);
   Candidate candidate;
   for (const Phase& phase : plan.phases) {
-    Seconds worst_alpha, worst_beta;
+    WorkTime worst;
     for (const Phase::Work& work : phase.works) {
-      const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
-      const LineShape shape = line_shape(work.algorithm, axis.size);
-      const std::int64_t e = plan.part_elements[static_cast<std::size_t>(work.part)];
-      const double unit = static_cast<double>(work.slots * plan.element_bytes);
-      const double moved = unit * (static_cast<double>(shape.whole_steps) * static_cast<double>(e) +
-                                   static_cast<double>(shape.half_steps) * static_cast<double>(half_elements(e, 1)));
-      const Seconds latency = step_seconds(axis, 0);
-      const Seconds alpha = latency * static_cast<double>(shape.whole_steps + shape.half_steps);
-      const Seconds beta = step_seconds(axis, moved) - latency;
-      if (alpha + beta > worst_alpha + worst_beta) {
-        worst_alpha = alpha;
-        worst_beta = beta;
-      }
+      const WorkTime time = work_time(plan, work);
+      if (time.alpha + time.beta > worst.alpha + worst.beta) worst = time;
     }
-    candidate.alpha_term += worst_alpha;
-    candidate.beta_term += worst_beta;
+    candidate.alpha_term += worst.alpha;
+    candidate.beta_term += worst.beta;
   }
   candidate.formula =
       fmt::format("{:.3g} us latency + {} bytes a member / links = {:.4g} us", candidate.alpha_term.value() * 1e6,
@@ -141,9 +143,8 @@ std::string describe(const CollectivePlan& plan, const std::vector<Order>& order
   std::string axes;
   for (std::int32_t a : orders.front()) {
     const GroupAxis& axis = plan.axes[static_cast<std::size_t>(a)];
-    const std::vector<LineAlgorithm> choice = algorithms_for(axis.link);
     if (!axes.empty()) axes += ", then ";
-    axes += fmt::format("{} of {}{}", name_of(two_way ? choice.front() : choice.back()), axis.size,
+    axes += fmt::format("{} of {}{}", name_of(algorithm_for(axis.link, two_way)), axis.size,
                         axis.stride > 1 ? fmt::format(" (stride {})", axis.stride) : "");
   }
   return orders.size() == 1 ? axes : fmt::format("{} parts in rotated order: {}", orders.size(), axes);
@@ -156,7 +157,25 @@ bool distinct_links(const std::vector<GroupAxis>& axes) {
   return true;
 }
 
-std::vector<Order> axis_orders(const std::vector<GroupAxis>& axes) {
+// Of one part that takes the axes in `order`, which is the order of a reduce-scatter.
+Seconds time_in_order(const CollectivePlan& plan, const Order& order, bool two_way) {
+  Seconds sum;
+  Phase::Work work;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const GroupAxis& axis = plan.axes[static_cast<std::size_t>(order[i])];
+    work.axis = order[i];
+    work.algorithm = algorithm_for(axis.link, two_way);
+    const WorkTime time = work_time(plan, work);
+    sum += time.alpha + time.beta;
+    work.slots *= axis.size;
+  }
+  return sum;
+}
+
+// All orders of up to three axes are candidates; of four or five the cheapest is, without writing the others out; of
+// more, the one by falling rate, the best but for rounding.
+std::vector<Order> axis_orders(const CollectivePlan& plan, bool two_way) {
+  const std::vector<GroupAxis>& axes = plan.axes;
   Order order(axes.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<Order> out;
@@ -165,11 +184,23 @@ std::vector<Order> axis_orders(const std::vector<GroupAxis>& axes) {
     while (std::next_permutation(order.begin(), order.end()));
     return out;
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return axes[static_cast<std::size_t>(a)].beta > axes[static_cast<std::size_t>(b)].beta;
-  });
-  out.push_back(order);
-  return out;
+  if (axes.size() <= 5) {
+    Order best = order;
+    Seconds least = time_in_order(plan, order, two_way);
+    while (std::next_permutation(order.begin(), order.end())) {
+      const Seconds time = time_in_order(plan, order, two_way);
+      if (time < least) least = time, best = order;
+    }
+    return {best};
+  }
+  const auto rate = [&](std::int32_t a) {
+    const GroupAxis& axis = axes[static_cast<std::size_t>(a)];
+    if (axis.link == fabric::Link::switched) return axis.beta.value();
+    const double ways = algorithm_for(axis.link, two_way) == LineAlgorithm::bidirectional_ring ? 2 : 1;
+    return axis.beta.value() * ways / static_cast<double>(axis.stride);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return rate(a) > rate(b); });
+  return {order};
 }
 
 }  // namespace
@@ -193,9 +224,10 @@ std::vector<Candidate> candidates(CollectiveKind kind, ir::Reduction reduction, 
   for (const GroupAxis& axis : axes) any_ring = any_ring || axis.link == fabric::Link::ring;
   const auto k = static_cast<std::int64_t>(axes.size());
   for (int two_way = 1; two_way >= (any_ring ? 0 : 1); --two_way) {
-    for (const Order& order : axis_orders(axes)) {
-      CollectivePlan plan = base;
-      plan.part_elements = {plan.shard_elements};
+    CollectivePlan whole = base;
+    whole.part_elements = {whole.shard_elements};
+    for (const Order& order : axis_orders(whole, two_way == 1)) {
+      CollectivePlan plan = whole;
       fill_phases(plan, {order}, two_way == 1);
       out.push_back(finish(std::move(plan), describe(base, {order}, two_way == 1)));
     }
