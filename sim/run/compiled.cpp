@@ -16,6 +16,10 @@ std::size_t at(std::int16_t i) {
   return static_cast<std::size_t>(i);
 }
 
+bool crosses(plan::InstrKind kind) {
+  return kind == plan::InstrKind::send || kind == plan::InstrKind::receive || kind == plan::InstrKind::stage_reduce;
+}
+
 bool is_transfer(plan::InstrKind kind) {
   return kind != plan::InstrKind::kernel && kind != plan::InstrKind::done;
 }
@@ -68,6 +72,7 @@ class Compiler {
   void finish();
 
  private:
+  void find_inner();
   std::int32_t position() const { return static_cast<std::int32_t>(out_.pool.size()); }
   // What an instance is relative to the call: equal for two references exactly when they name one instance.
   struct Identity {
@@ -178,7 +183,7 @@ void Compiler::add(const plan::Instr& instr) {
   if (!is_transfer(instr.kind)) return;
   TPUSIM_CHECK(instr.releases.empty(), "a transfer is asynchronous: its releases belong to a kernel or a `done`");
   out_.collectives = out_.collectives || instr.kind == plan::InstrKind::collective;
-  out_.crosses = out_.crosses || instr.kind != plan::InstrKind::collective;
+  out_.crosses = out_.crosses || crosses(instr.kind);
   add_resources(program_, instr, out_.resources);
 }
 
@@ -190,6 +195,31 @@ void Compiler::finish() {
     if (out_.slots[s].bare && out_.slots[s].incoming) ++out_.bare_incoming;
     out_.always_exact = out_.always_exact || out_.slots[s].exactness == Exactness::always;
   }
+  if (out_.crosses) find_inner();
+}
+
+void Compiler::find_inner() {
+  for (std::size_t begin = 0, end = 0; begin < out_.instrs.size(); begin = end + 1) {
+    end = begin;
+    while (end < out_.instrs.size() && !crosses(out_.instrs[end].kind)) ++end;
+    if (end - begin > out_.inner_end - out_.inner_begin) out_.inner_begin = begin, out_.inner_end = end;
+  }
+  enum Use : std::uint8_t { none, released, read, written };
+  std::vector<Use> uses(out_.slots.size(), none);
+  for (std::size_t k = out_.inner_begin; k < out_.inner_end; ++k) {
+    const CompiledInstr& instr = out_.instrs[k];
+    for (std::int32_t i = instr.reads; i < instr.end; ++i) {
+      const Use use = i < instr.writes ? read : i < instr.releases ? written : released;
+      Use& known = uses[at(out_.pool[at(i)])];
+      known = std::max(known, use);
+    }
+  }
+  for (std::size_t s = 0; s < uses.size(); ++s)
+    if (uses[s] != none)
+      (uses[s] == written ? out_.inner_written
+       : uses[s] == read  ? out_.inner_read
+                          : out_.inner_released)
+          .push_back(static_cast<std::int16_t>(s));
 }
 
 // Finds for each bare transfer whether what it uses was written in its own call or, if it was deferred, in the call

@@ -63,6 +63,10 @@ struct CompiledTemplate {
   std::vector<std::int16_t> first_of_buffer;  // by buffer: its first slot, -1 none
   std::vector<std::int32_t> resources;        // that its transfers occupy, ascending; without those of permutes
   bool crosses = false;                       // sends, receives or reduces over stages
+  // Of one that crosses: its longest stretch of instructions that do not, the first index and the one after the last,
+  // and the slots that these write, read but do not write, and only release.
+  std::size_t inner_begin = 0, inner_end = 0;
+  std::vector<std::int16_t> inner_written, inner_read, inner_released;
   bool collectives = false;
   bool reads_data = false;
   bool always_exact = false;      // has a slot of that exactness

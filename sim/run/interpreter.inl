@@ -75,9 +75,14 @@ void Interpreter<B>::advance(std::int32_t c, std::int64_t steps) {
   State& s = state_[static_cast<std::size_t>(c)];
   while (s.cursor.step() < steps) {
     if (s.tmpl < 0) begin_call(c);
-    const std::vector<CompiledInstr>& instrs = compiled(s.tmpl).instrs;
-    for (; s.instr < instrs.size(); ++s.instr)
-      if (!play(c, instrs[s.instr])) return;
+    const CompiledTemplate& tmpl = compiled(s.tmpl);
+    for (;;) {
+      if constexpr (B::kOrdered)
+        if (repeat_ && tmpl.crosses && repetition_.replay_inner(*this, c)) continue;
+      if (s.instr == tmpl.instrs.size()) break;
+      if (!play(c, tmpl.instrs[s.instr])) return;
+      ++s.instr;
+    }
     end_call(c);
     if (counts_.played + counts_.replayed > call_limit_)
       throw CapacityError(fmt::format(

@@ -8,16 +8,16 @@
 // kept exactly until it has had them (Exactness), and a time of a link does not matter once it is at most base and all
 // such data.
 //
-//   calls     a call's outcome depends on its template and on the times that matter, relative to base; the outcome is
-//   kept and
-//             reused: layers repeat
-//   runs      a call whose outcome was its predecessor's, and which left nothing else behind, is followed by more of
-//   the same as
-//             long as the calls are alike: they are added, not looked up
-//   repeats   when, at the end of a round, the joint state of all classes relative to each other equals that of k
-//   rounds ago, the
-//             remaining repeats are added, not played: microbatches repeat
-// Both are exact in integer picoseconds; tests play random programs with and without. Cost: O(what matters) for each
+// calls: a call's outcome depends on its template and on the times that matter, relative to base. It is kept and
+// reused, so layers repeat. Of a call that meets other stages this holds for the stretch between the meetings.
+//
+// runs: a call whose outcome was its predecessor's, and which left nothing else behind, is followed by more of the same
+// as long as the calls are alike: they are added, not looked up.
+//
+// repeats: when, at the end of a round, the joint state of all classes relative to each other equals that of k rounds
+// ago, the remaining repeats are added, not played: microbatches repeat.
+//
+// All are exact in integer picoseconds; tests play random programs with and without. Cost: O(what matters) for each
 // call.
 #pragma once
 
@@ -58,6 +58,8 @@ class Repetition {
  public:
   // At a call's start: applies the known outcome and returns true, or notes what to remember.
   bool replay(Interpreter<B>& in, std::int32_t c);
+  // The same for the inner stretch of a call that crosses, before each of its instructions.
+  bool replay_inner(Interpreter<B>& in, std::int32_t c);
   // At a call's end, played or replayed: keeps the instances that outlive it and still matter, and remembers the
   // outcome.
   void store(Interpreter<B>& in, std::int32_t c);
@@ -68,7 +70,7 @@ class Repetition {
   void forget() {
     history_.clear();
     for (Recording& r : recordings_) {
-      r.active = false;
+      r.active = r.inner = false;
       r.last = nullptr;
     }
   }
@@ -78,12 +80,14 @@ class Repetition {
   using State = ClassState<TimeToken>;
   struct Outcome {
     Numbers tokens;  // memory, compute, barrier, resources of the template, then write and readers of each kept slot
+                     // (of an inner stretch: of each slot that it writes, then the readers of those that it reads)
     std::vector<std::int16_t> kept;  // slots
     Spent spent;                     // without `exposed`
     std::vector<std::pair<std::int32_t, std::int64_t>> exposed;
   };
   struct Recording {
     bool active = false;
+    bool inner = false;  // of the inner stretch
     const Outcome* replayed = nullptr;
     const Outcome* last = nullptr;  // of the preceding call, if nothing but what that left outlived it
     std::int64_t base = 0;
@@ -102,6 +106,10 @@ class Repetition {
   static void push(Numbers& out, const Entry<TimeToken>& entry, std::int64_t base, bool clamped);
   static void pull(const Numbers& in, std::size_t& at, std::int64_t base, TimeToken& out);
   bool call_key(Interpreter<B>& in, std::int32_t c, std::int64_t base, Numbers& key);
+  bool inner_key(Interpreter<B>& in, std::int32_t c, std::int64_t base, Numbers& key);
+  void push_clocks(Interpreter<B>& in, State& s, Numbers& out, std::int64_t base);
+  void apply(Interpreter<B>& in, std::int32_t c, const Outcome& outcome, std::int64_t base);
+  void note_spent(Interpreter<B>& in, std::int32_t c, const Recording& rec, Outcome& outcome);
   bool kept_after(Interpreter<B>& in, State& s, const Slot& slot, Entry<TimeToken>& entry, std::int64_t base);
   bool settled(Interpreter<B>& in, State& s, Entry<TimeToken>& entry, std::int64_t base);
   std::int64_t run_on(Interpreter<B>& in, std::int32_t c, const Outcome& outcome, std::int64_t base);
@@ -113,6 +121,8 @@ class Repetition {
   static std::int64_t rank_of(Interpreter<B>& in, std::int32_t meeting);
   void skip(Interpreter<B>& in, const Past& then, const Past& now, std::int64_t period, std::int64_t times);
 
+  static constexpr std::size_t kMostOutcomes = 16384;  // a bound on memory; the rest is played
+
   std::unordered_map<Numbers, Outcome, NumbersHash> outcomes_;
   std::vector<Recording> recordings_;
   std::vector<std::pair<std::int16_t, std::size_t>> matched_;  // scratch: slots and their entries in `few`
@@ -121,4 +131,5 @@ class Repetition {
 
 }  // namespace tpusim::run
 
+#include "sim/run/repeats.inl"
 #include "sim/run/repetition.inl"

@@ -22,6 +22,8 @@ struct TimeToken {
 // Ties go by the number of the transfer, never by `busy_since`, which a shortcut may round up to a time that no longer
 // matters.
 inline TimeToken join(const TimeToken& a, const TimeToken& b) {
+  if (b.ps < a.busy_since) return a;
+  if (a.ps < b.busy_since) return b;
   const TimeToken& late = a.ps < b.ps || (a.ps == b.ps && a.transfer < b.transfer) ? b : a;
   const TimeToken& early = &late == &a ? b : a;
   TimeToken out = late;
