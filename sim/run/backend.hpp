@@ -95,7 +95,8 @@ concept Backend = requires(B b, const B cb, typename B::Token t, const std::vect
   { b.permute(p, t /*stream*/, t /*sender ready*/, t /*receiver ready*/) } -> std::same_as<typename B::Token>;
   { b.stage_reduce(r, t /*streams*/, t /*ready*/) } -> std::same_as<typename B::Token>;
   // Memory of a class, in plan order. `memory` is the token of the class's previous memory action. allocate: returns when the
-  // allocation is made; release: after `done` (the instance's writer and readers), returns the new memory token.
+  // allocation is made; release: after `done` (the instance's writer and readers), returns the new memory token. Of the
+  // instance, readers that keep time get the buffer only.
   { b.allocate(c, i, t /*memory*/) } -> std::same_as<typename B::Token>;
   { b.release(c, i, t /*memory*/, t /*done*/) } -> std::same_as<typename B::Token>;
   // When the batch of a step is on the devices of a class.

@@ -281,7 +281,10 @@ typename B::Token Interpreter<B>::allocate(std::int32_t c, const CompiledInstr& 
   const CompiledTemplate& tmpl = compiled(s.tmpl);
   for (std::int32_t i = instr.allocates; i < instr.releases; ++i) {
     Instance made;
-    if constexpr (!B::kOrdered) made = instance(s, tmpl.slots[slot_at(tmpl, i)]);
+    if constexpr (B::kOrdered)
+      made.buffer = tmpl.slots[slot_at(tmpl, i)].ref.buffer;
+    else
+      made = instance(s, tmpl.slots[slot_at(tmpl, i)]);
     s.memory = backend_.allocate(c, made, s.memory);
   }
   return backend_.join(ready, s.memory);
@@ -294,7 +297,10 @@ void Interpreter<B>::release(std::int32_t c, const CompiledInstr& instr) {
   for (std::int32_t i = instr.releases; i < instr.end; ++i) {
     const std::size_t slot = slot_at(tmpl, i);
     Instance gone;
-    if constexpr (!B::kOrdered) gone = instance(s, tmpl.slots[slot]);
+    if constexpr (B::kOrdered)
+      gone.buffer = tmpl.slots[slot].ref.buffer;
+    else
+      gone = instance(s, tmpl.slots[slot]);
     s.memory = backend_.release(c, gone, s.memory, backend_.join(s.slots[slot].write.token, s.slots[slot].readers));
   }
 }

@@ -190,8 +190,10 @@ StepTiming time_step(const plan::StepProgram& program, const topologies::Chip& c
   }
   if (options.timeline && recorder.affordable()) {
     backend.observer = [&](const Event& e) { recorder.add(e); };
+    backend.memory_log = &recorder.memory();
     if (!play(true)) return out;
     backend.observer = nullptr;
+    backend.memory_log = nullptr;
     out.timeline = recorder.finish(at(steps - 1).end, at(steps).end);
   }
   const Boundary& last = boundaries.back();

@@ -21,6 +21,34 @@ TimelineRecorder::TimelineRecorder(const plan::StepProgram& program, const std::
   affordable_ = instructions <= kAffordableInstructions;
 }
 
+// Of the fullest class. What it holds all the time is what the plan's peak has above the highest point of what comes
+// and goes in plan order.
+void TimelineRecorder::add_memory(std::int64_t window, result::TimelineBuilder& builder) const {
+  const auto peak = [&](std::size_t c) {
+    return program_.memory[static_cast<std::size_t>(classes_[c].stage)].peak_bytes;
+  };
+  std::size_t fullest = 0;
+  for (std::size_t c = 1; c < classes_.size(); ++c)
+    if (peak(c) > peak(fullest)) fullest = c;
+  const auto change = [&](const MemoryEvent& e) {
+    const std::int64_t bytes = program_.buffers[static_cast<std::size_t>(e.buffer.index)].bytes;
+    return e.allocated ? bytes : -bytes;
+  };
+  std::vector<MemoryEvent> events;
+  std::int64_t now = 0, highest = 0;
+  for (const MemoryEvent& e : memory_) {
+    if (e.device_class != static_cast<std::int32_t>(fullest)) continue;
+    highest = std::max(highest, now += change(e));
+    events.push_back(e);
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const MemoryEvent& a, const MemoryEvent& b) { return a.time < b.time; });
+  now = peak(fullest) - highest;
+  builder.add_memory(fullest, 0, now);
+  for (const MemoryEvent& e : events)
+    builder.add_memory(fullest, std::max<std::int64_t>(e.time - window, 0), now += change(e));
+}
+
 std::string TimelineRecorder::label(const Event& event) const {
   const auto body = static_cast<std::size_t>(event.body);
   const std::int32_t stage = classes_[static_cast<std::size_t>(event.device_class)].stage;
@@ -103,6 +131,7 @@ result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin
       }
     }
   }
+  if (!program_.memory.empty()) add_memory(window, builder);
   builder.set_window(0, *std::max_element(end.begin(), end.end()) - window);
   return builder.finish();
 }

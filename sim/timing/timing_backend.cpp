@@ -35,8 +35,18 @@ Durations durations(const plan::StepProgram& program, const topologies::Chip& ch
 
 TimingBackend::TimingBackend(const Durations& durations, std::size_t classes,
                              std::function<std::int64_t(std::int64_t)> batch_ready)
-    : durations_(durations), spent_(classes), batch_ready_(std::move(batch_ready)) {
+    : durations_(durations),
+      spent_(classes),
+      allocated_(classes),
+      reached_(classes, 0),
+      batch_ready_(std::move(batch_ready)) {
   for (run::Spent& spent : spent_) spent.exposed.assign(durations.transfers.size(), 0);
+}
+
+void TimingBackend::made(std::int32_t c, std::int64_t start) {
+  if (memory_log == nullptr) return;
+  for (std::size_t i : allocated_[static_cast<std::size_t>(c)]) (*memory_log)[i].time = start;
+  allocated_[static_cast<std::size_t>(c)].clear();
 }
 
 // The gap before the kernel is shared out: while a transfer that it waits for was under way, communication; before
@@ -64,6 +74,8 @@ TimeToken TimingBackend::kernel(std::int32_t c, const run::KernelCall& call, con
   const SimTime duration = durations_.kernels[static_cast<std::size_t>(call.kernel)];
   const std::int64_t end = add(start, duration);
   spent.compute += duration.ps();
+  made(c, start);
+  reached_[static_cast<std::size_t>(c)] = end;
   if (observer) observer({c, plan::InstrKind::kernel, call.kernel, call.site, call.microbatch, start, end});
   return {end, end, Cause::overhead, -1};
 }
@@ -85,10 +97,13 @@ TimeToken TimingBackend::transfer(std::int32_t number, const Token& stream, cons
 
 TimeToken TimingBackend::collective(const run::CollectiveCall& call, const Token& stream, const Token& ready) {
   const TimeToken out = transfer(call.collective, stream, ready, false);
-  if (observer)
-    for (const run::CollectiveMember& member : *call.members)
-      observer({member.device_class, plan::InstrKind::collective, call.collective, call.site, call.microbatch,
-                out.ps - durations_.transfers[static_cast<std::size_t>(call.collective)].ps(), out.ps});
+  const std::int64_t start = out.ps - durations_.transfers[static_cast<std::size_t>(call.collective)].ps();
+  for (const run::CollectiveMember& member : *call.members) {
+    made(member.device_class, start);
+    if (observer)
+      observer({member.device_class, plan::InstrKind::collective, call.collective, call.site, call.microbatch, start,
+                out.ps});
+  }
   return out;
 }
 

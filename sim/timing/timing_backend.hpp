@@ -1,6 +1,7 @@
 // The reader that keeps time: every instruction's duration from tables, every token a time in picoseconds.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -29,6 +30,15 @@ struct Event {
   std::int64_t start = 0, end = 0;  // ps
 };
 
+// A buffer comes to life when the instruction that allocates it starts, and is gone when the last that uses it has
+// ended.
+struct MemoryEvent {
+  std::int32_t device_class = 0;
+  plan::BufferId buffer;
+  bool allocated = false;  // else released
+  std::int64_t time = 0;   // ps
+};
+
 class TimingBackend {
  public:
   using Token = run::TimeToken;
@@ -42,20 +52,33 @@ class TimingBackend {
   Token collective(const run::CollectiveCall& call, const Token& stream, const Token& ready);
   Token permute(const run::PermuteCall& call, const Token& stream, const Token& sender, const Token& receiver);
   Token stage_reduce(const run::StageReduceCall& call, const Token& stream, const Token& ready);
-  Token allocate(std::int32_t, const run::Instance&, const Token& memory) const { return memory; }
-  Token release(std::int32_t, const run::Instance&, const Token& memory, const Token& done) const {
+  Token allocate(std::int32_t c, const run::Instance& instance, const Token& memory) {
+    if (memory_log != nullptr) {
+      allocated_[static_cast<std::size_t>(c)].push_back(memory_log->size());
+      memory_log->push_back({c, instance.buffer, true, 0});
+    }
+    return memory;
+  }
+  Token release(std::int32_t c, const run::Instance& instance, const Token& memory, const Token& done) {
+    if (memory_log != nullptr)
+      memory_log->push_back({c, instance.buffer, false, std::max(done.ps, reached_[static_cast<std::size_t>(c)])});
     return run::join(memory, done);
   }
   Token batch(std::int32_t c, std::int64_t step) const;
 
   run::Spent& spent(std::int32_t c) { return spent_[static_cast<std::size_t>(c)]; }
-  // Called for everything issued, when set. Repetition must be off for it to see all.
+  // Called for everything issued, when set. Repetition must be off for it, and for the log, to see all.
   std::function<void(const Event&)> observer;
+  // Gets everything allocated and released, when set: of each class in plan order, not in order of time.
+  std::vector<MemoryEvent>* memory_log = nullptr;
 
  private:
+  void made(std::int32_t c, std::int64_t start);
   Token transfer(std::int32_t number, const Token& stream, const Token& ready, bool crosses);
   const Durations& durations_;
   std::vector<run::Spent> spent_;
+  std::vector<std::vector<std::size_t>> allocated_;  // by class: in the log, for the instruction to be issued next
+  std::vector<std::int64_t> reached_;                // by class: end of the last kernel
   std::function<std::int64_t(std::int64_t)> batch_ready_;
 };
 
