@@ -91,7 +91,6 @@ Facts facts(const result::Result& r) {
   const Json scenario = Json::parse(r.scenario_json, nullptr, false);
   Facts out;
   const Json name = member(scenario, "name");
-  out.title = name.is_string() && !name.get<std::string>().empty() ? name.get<std::string>() : "tpusim";
   double chips = 1;
   std::vector<std::string> axes;
   const Json mesh = member(scenario, "mesh");
@@ -105,6 +104,9 @@ Facts facts(const result::Result& r) {
   out.model = model_text(member(scenario, "model"), r.model);
   out.cluster = cluster_text(member(scenario, "cluster"), chips);
   out.training = training_text(member(scenario, "training"));
+  if (name.is_string()) out.title = name.get<std::string>();
+  if (out.title.empty()) out.title = name_of(member(scenario, "model"), {"preset", "family"});
+  if (out.title.empty()) out.title = "tpusim";
   return out;
 }
 

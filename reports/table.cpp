@@ -73,6 +73,10 @@ class Table {
 
   void headline() {
     out_ += "\n";
+    if (!has_step(r_)) {
+      item("step time", "not simulated");
+      return;
+    }
     const result::Throughput& t = r_.throughput;
     item("step time",
          seconds_text(r_.step.time) + " in the steady state; first step " + seconds_text(r_.startup.first_step));
@@ -99,6 +103,7 @@ class Table {
   }
 
   void step() {
+    if (!has_step(r_)) return;
     heading("Where the step goes (mean over all chips)");
     if (!(r_.step.time.value() > 0)) {
       out_ += "  no step was timed\n";
@@ -109,12 +114,14 @@ class Table {
 
   void memory() {
     const result::Memory& m = r_.memory;
+    if (!has_plan(r_)) return;
     heading(fmt::format("Memory of the fullest chip: {} of {}, {}", bytes_text(static_cast<double>(m.peak_bytes)),
                         capacity_text(m), m.fits ? "fits" : "DOES NOT FIT"));
     parts(memory_parts(m), false);
   }
 
   void communication() {
+    if (!has_step(r_)) return;
     heading("Communication of one chip in one step");
     if (r_.communication.empty()) {
       out_ += "  none\n";
@@ -130,6 +137,7 @@ class Table {
   }
 
   void diagnosis() {
+    if (!has_step(r_)) return;
     heading("What holds it back (each replayed twice as fast)");
     if (r_.diagnosis.empty()) out_ += "  no replay was made\n";
     for (const result::Diagnosis& d : r_.diagnosis)

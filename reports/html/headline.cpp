@@ -87,8 +87,9 @@ std::string header_markup(const result::Result& r) {
   out += timed ? card("Step time", big(seconds_text(r.step.time)),
                       escape("steady state; first step " + seconds_text(r.startup.first_step)))
                : card("Step time", big("-"), "no step was timed");
-  return out + throughput_card(r.throughput) + mfu_card(r.throughput) + memory_card(r.memory) + verification_card(r) +
-         "</div>\n";
+  if (timed) out += throughput_card(r.throughput) + mfu_card(r.throughput);
+  out += has_plan(r) ? memory_card(r.memory) : card("Memory", big("-"), "nothing was planned");
+  return out + verification_card(r) + "</div>\n";
 }
 
 }  // namespace tpusim::reports

@@ -154,7 +154,9 @@ std::string format(const Diagnostic& d) {
   out += d.severity == Severity::error ? "error: " : "warning: ";
   if (!d.pointer.empty()) out += printable(d.pointer) + " ";
   out += fmt::format("[{}]\n  {}", code_name(d.code), printable(d.message));
-  if (!d.suggestion.empty()) out += fmt::format("; did you mean \"{}\"?", printable(d.suggestion));
+  // Of what is missing the suggestion is the key itself, which the message names.
+  if (!d.suggestion.empty() && d.code != Code::missing_key)
+    out += fmt::format("; did you mean \"{}\"?", printable(d.suggestion));
   if (!d.choices.empty()) {
     out += fmt::format("\n  {}: ", choices_label(d.code));
     const std::size_t shown = std::min(d.choices.size(), kMaxChoices);

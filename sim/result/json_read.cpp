@@ -252,10 +252,11 @@ Result from_json(std::string_view text) {
   r.scenario_json = compact(*root.at("scenario").json);
   read(root.at("model").at("parameters"), r.model.parameters);
   read(root.at("model").at("layers"), r.model.layers);
-  read(root.at("step"), r.step);
-  read(root.at("startup").at("first_step_s"), r.startup.first_step);
-  read(root.at("throughput"), r.throughput);
-  read(root.at("memory"), r.memory);
+  // null: of a plan that got no further
+  if (!root.at("step").null()) read(root.at("step"), r.step);
+  if (!root.at("startup").null()) read(root.at("startup").at("first_step_s"), r.startup.first_step);
+  if (!root.at("throughput").null()) read(root.at("throughput"), r.throughput);
+  if (!root.at("memory").null()) read(root.at("memory"), r.memory);
   read(root.at("communication"), r.communication);
   read(root.at("verification"), r.verification);
   read(root.at("diagnosis"), r.diagnosis);

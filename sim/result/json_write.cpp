@@ -22,6 +22,14 @@ std::string_view confidence_name(Confidence confidence) {
   return "guess";
 }
 
+bool has_plan(const Result& r) {
+  return r.verdict.feasible || r.memory.peak_bytes > 0;
+}
+
+bool has_step(const Result& r) {
+  return r.verdict.feasible || r.step.time.value() > 0;
+}
+
 Seconds step_parts_minus_time(const Step& step) {
   return step.compute + step.communication_exposed + step.bubble + step.input_stall + step.overhead - step.time;
 }
@@ -182,10 +190,10 @@ Json result_tree(const Result& r) {
   return {{"version", kContractVersion},
           {"scenario", scenario},
           {"model", {{"parameters", r.model.parameters}, {"layers", r.model.layers}}},
-          {"step", step_tree(r.step)},
-          {"startup", {{"first_step_s", number(r.startup.first_step)}}},
-          {"throughput", throughput_tree(r.throughput)},
-          {"memory", memory_tree(r.memory)},
+          {"step", has_step(r) ? step_tree(r.step) : Json(nullptr)},
+          {"startup", has_step(r) ? Json{{"first_step_s", number(r.startup.first_step)}} : Json(nullptr)},
+          {"throughput", has_step(r) ? throughput_tree(r.throughput) : Json(nullptr)},
+          {"memory", has_plan(r) ? memory_tree(r.memory) : Json(nullptr)},
           {"communication", list(r.communication, communication_tree)},
           {"verification", r.verification ? verification_tree(*r.verification) : Json(nullptr)},
           {"diagnosis", list(r.diagnosis, diagnosis_tree)},

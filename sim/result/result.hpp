@@ -151,6 +151,11 @@ struct Result {
   Timeline timeline;                  // not part of the result document; see timeline_to_json
 };
 
+// Whether the plan got as far as an account of its memory, and as a timed step. Of one that did not, the document says
+// null instead of zeros.
+bool has_plan(const Result& result);
+bool has_step(const Result& result);
+
 // The contract's sums, for a producer to assert and a test to check: the parts' total minus the whole.
 Seconds step_parts_minus_time(const Step& step);
 std::int64_t memory_parts_minus_peak(const Memory& memory);

@@ -33,7 +33,11 @@ void read_version(const ObjectReader& root, Context& context) {
 void refuse_planned(const ObjectReader& root, Context& context) {
   for (const std::string& key : section("").keys) {
     const Json* v = is_planned_key(key) ? root.find(key) : nullptr;
-    if (v == nullptr || (v->is_structured() && v->empty())) continue;
+    if (v == nullptr || (v->is_object() && v->empty())) continue;
+    if (!v->is_object() && key != "sweep" && key != "baseline" && key != "faults_static") {
+      context.sink.error(Code::wrong_type, root.at(key), fmt::format("an object is expected, {} found", describe(*v)));
+      continue;
+    }
     context.sink.error(Code::not_in_version, root.at(key),
                        fmt::format("\"{}\" is part of the contract, and not in this version", key));
   }

@@ -13,6 +13,13 @@ bool is_at_or_under(std::string_view pointer, std::string_view ancestor) {
          (pointer.size() == ancestor.size() || pointer[ancestor.size()] == '/');
 }
 
+// A model or chip may be given by its preset's name alone: then the name is the value of the key above.
+void drop_preset(std::string& pointer, std::size_t given) {
+  constexpr std::string_view kPreset = "/preset";
+  if (given + kPreset.size() == pointer.size() && std::string_view(pointer).substr(given) == kPreset)
+    pointer.resize(given);
+}
+
 // The --set option that a pointer owes its value to, or null.
 const SetOption* set_of(const std::string& pointer, const SourceText& source) {
   for (std::size_t i = source.sets.size(); i-- > 0;)
@@ -33,6 +40,7 @@ void locate(std::vector<Diagnostic>& diagnostics, const SourceText& source) {
     if (!d.file.empty()) continue;
     if (const SetOption* set = d.line == 0 ? set_of(d.pointer, source) : nullptr) {
       d.file = "--set " + set->text;
+      if (set->text.find("={") == std::string::npos) drop_preset(d.pointer, set->pointer.size());
       continue;
     }
     d.file = source.file;
@@ -54,6 +62,7 @@ void locate(std::vector<Diagnostic>& diagnostics, const SourceText& source) {
     const Place place = place_of(source.text, it->second.offset);
     d.line = place.line;
     d.column = place.column;
+    drop_preset(d.pointer, it->second.length);
   }
 }
 

@@ -65,7 +65,7 @@ std::optional<models::ModelConfig> base_config(const scenario::ModelSpec& spec, 
   if (!spec.preset.empty()) {
     if (const auto preset = models::find_preset(spec.preset)) return preset->config;
     const std::vector<std::string> names = models::preset_names();
-    sink.error(Code::unknown_name, "/model", fmt::format("there is no model preset \"{}\"", spec.preset),
+    sink.error(Code::unknown_name, "/model/preset", fmt::format("there is no model preset \"{}\"", spec.preset),
                nearest(spec.preset, names), nearest_choices(spec.preset, names));
     return std::nullopt;
   }
@@ -172,8 +172,8 @@ std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const
   }
   std::optional<topologies::Chip> chip = topologies::find_chip(name);
   if (!chip) {
-    sink.error(Code::unknown_name, "/cluster/chip", fmt::format("there is no chip \"{}\"", name), nearest(name, names),
-               nearest_choices(name, names));
+    sink.error(Code::unknown_name, "/cluster/chip/preset", fmt::format("there is no chip \"{}\"", name),
+               nearest(name, names), nearest_choices(name, names));
     return std::nullopt;
   }
   std::vector<topologies::Override> overrides;
@@ -337,8 +337,8 @@ void check_names(const scenario::Scenario& scenario, DiagnosticSink& sink) {
   };
   Registry<topologies::ClusterPreset> clusters;
   topologies::register_builtin(clusters);
-  check(scenario.model.preset, models::preset_names(), "/model", "model preset");
-  check(scenario.cluster.chip.preset, topologies::chip_names(), "/cluster/chip", "chip");
+  check(scenario.model.preset, models::preset_names(), "/model/preset", "model preset");
+  check(scenario.cluster.chip.preset, topologies::chip_names(), "/cluster/chip/preset", "chip");
   check(scenario.cluster.preset, clusters.names(), "/cluster/preset", "cluster preset");
   scenario::locate(sink.all(), scenario.source);
 }

@@ -90,8 +90,13 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
   timing::TimingOptions timing_options;
   timing_options.input = job.input;
   timing_options.timeline = options.timeline;
-  const timing::StepTiming timing =
-      timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, timing_options);
+  timing::StepTiming timing;
+  try {
+    timing = timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, timing_options);
+  } catch (const CapacityError& e) {  // too long for one run of the engine, or too much that is never alike
+    out.verdict = {false, e.what(), "a shorter step", "", "/training/global_batch"};
+    return out;
+  }
   if (timing.stall) {
     out.verdict = {false, run::to_string(*timing.stall), "a plan in which nobody waits in a circle", "", "/strategies"};
     return out;

@@ -53,7 +53,7 @@ std::vector<Row> rows() {
       {"model misspelt in an object",
        {"model={\"preset\": \"gpt-2\"}"},
        exit_usage,
-       {"/model [unknown-name]", "did you mean \"gpt2\"?"}},
+       {"/model/preset [unknown-name]", "did you mean \"gpt2\"?"}},
       {"no such Hugging Face file",
        {"model={\"huggingface\": \"none.json\"}"},
        exit_usage,
@@ -66,7 +66,7 @@ std::vector<Row> rows() {
       {"chip misspelt in an object",
        {"cluster.chip={\"preset\": \"tpuv5e\"}"},
        exit_usage,
-       {"/cluster/chip [unknown-name]", "did you mean \"tpu-v5e\"?"}},
+       {"/cluster/chip/preset [unknown-name]", "did you mean \"tpu-v5e\"?"}},
       {"number of a chip misspelt",
        {"cluster.chip.peak_bf61=1e14"},
        exit_usage,
@@ -141,4 +141,15 @@ TEST_CASE("tensors beyond 2^60 bytes are refused by name, not as a fault of the 
 TEST_CASE("the scenario that these are made from is sound") {
   CHECK(call("check", {}).status == cli::exit_done);
   CHECK(call("check", {}).err == "");
+}
+
+TEST_CASE("a step beyond what one run can last is a verdict with its field, and a result without a step") {
+  // A chip of 1 FLOP/s: 6 x 6.7e9 parameters x 65,536 tokens / 16 chips are 1.7e14 s, and a run lasts 106 days.
+  const Said said = call("run", {"cluster.chip={\"preset\": \"tpu-v5e\", \"peak_bf16\": 1}"});
+  CAPTURE(said.err);
+  CHECK(said.status == cli::exit_impossible);
+  CHECK(said.out.find("106 days") != std::string::npos);
+  CHECK(said.out.find("(/training/global_batch)") != std::string::npos);
+  CHECK(said.out.find("step time     not simulated") != std::string::npos);
+  CHECK(said.out.find("0 s") == std::string::npos);
 }

@@ -146,3 +146,12 @@ TEST_CASE("choices come nearest first, at most twelve, ties in the order of the 
   CHECK(nearest_choices("x", {"b", "a", "c"}) == Names{"b", "a", "c"});
   CHECK(nearest_choices("x", Names(30, "y")).size() == 12);
 }
+
+TEST_CASE("of what is missing nobody asks whether it was meant") {
+  Diagnostic d;
+  d.code = Code::missing_key;
+  d.pointer = "/training";
+  d.message = "\"global_batch\" is missing";
+  d.suggestion = "global_batch";
+  CHECK(format(d) == "error: /training [missing-key]\n  \"global_batch\" is missing");
+}

@@ -89,7 +89,7 @@ TEST_CASE("facts come out of any form of scenario, and what is not there is left
                     R"("cluster":{"chip":{"preset":"tpu-v4"},"topology":"12x16x16","slices":2}})";
   r.model = {540'000'000'000, 118};
   Facts f = facts(r);
-  CHECK(f.title == "tpusim");
+  CHECK(f.title == "llama2-70b");
   CHECK(f.model == "llama2-70b: 540 B parameters, 118 layers");
   CHECK(f.cluster == "2 slices of tpu-v4 12x16x16, 6,144 chips");
   CHECK(f.mesh == "data 2 × fsdp 3,072");

@@ -264,6 +264,24 @@ TEST_CASE("numbers are written in the shortest form that reads back the same") {
   CHECK(number_text(std::numeric_limits<double>::infinity()) == "null");
 }
 
+TEST_CASE("of a plan that does not work, what was not planned or timed is null and reads back as nothing") {
+  Result r;
+  r.scenario_json = "{}";
+  r.verdict = {false, "tensor 6 does not divide the heads", "", "", "/mesh/tensor"};
+  const std::string unplanned = to_json(r);
+  for (const char* key : {"step", "startup", "throughput", "memory"})
+    CHECK(unplanned.find("\"" + std::string(key) + "\": null") != std::string::npos);
+  CHECK(to_json(from_json(unplanned)) == unplanned);
+  r.verdict.reason = "out of memory";
+  r.memory.peak_bytes = r.memory.parameters_bytes = 2;
+  r.memory.capacity_bytes = 1;
+  r.memory.fits = false;
+  const std::string untimed = to_json(r);
+  CHECK(untimed.find("\"step\": null") != std::string::npos);
+  CHECK(untimed.find("\"fits\": false") != std::string::npos);
+  CHECK(to_json(from_json(untimed)) == untimed);
+}
+
 TEST_CASE("invalid UTF-8 in a name does not stop the document") {
   Result r = full_result();
   r.notes = {"bad \xff byte"};
