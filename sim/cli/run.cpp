@@ -20,6 +20,7 @@ class Run : public Command {
     scenario_.declare(*parser);
     parser->add_flag("--json", json_, "print the result as JSON, alone on standard output, instead of a table");
     const auto named = [](const std::string& file) {
+      if (file == "-") return std::string("standard output belongs to the table or the JSON; a file name is expected");
       return std::string(file.empty() ? "a file name is expected" : "");
     };
     parser->add_option("--html", html_, "write a report that needs no network")->check(named)->type_name("FILE");

@@ -92,13 +92,15 @@ struct CollectivePlan {
 struct Candidate {
   CollectivePlan plan;
   Seconds alpha_term, beta_term;  // their sum is the estimate
-  std::string formula;            // "7 a + V (1 - 1/8) / (2 W)"
 };
 // All candidates for a collective whose gathered size (all-gather, reduce-scatter) or tensor size (all-reduce) is
 // `elements`, cheapest estimate first; ties by order of construction. Never empty (a group of one gives a plan without
 // phases).
 std::vector<Candidate> candidates(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements,
                                   std::int64_t element_bytes, const std::vector<GroupAxis>& axes);
+// How a candidate's time comes about, phase by phase: in symbols (a a step's latency, W a link's rate, V the size given
+// to candidates() in bytes) and in numbers: "7 a + 0.438 V/W = 7 x 1 us + 8 MiB / 45 GB/s".
+std::string formula_of(const CollectivePlan& plan, double bytes);
 CollectivePlan choose(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements, std::int64_t element_bytes,
                       const std::vector<GroupAxis>& axes);
 // Which members' shards make up chunk `chunk` of a line through `member` in a work: those with coordinate `chunk` on

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/base/quantity_text.hpp"
 #include "sim/session/fill_result.hpp"
 #include "sim/session/session.hpp"
@@ -38,16 +40,37 @@ std::string explain_tables(const Planned& planned) {
   return text;
 }
 
+// Collectives that are alike but for what they carry have the same candidates: each kind is shown once.
 std::string explain_collectives(const Planned& planned) {
-  std::string text = "collectives: candidates with their alpha and beta terms, cheapest first; the first is taken\n";
-  for (const plan::Collective& c : planned.program.collectives) {
+  std::string text =
+      "collectives: candidates, cheapest first; the first is taken. V bytes in all, a step's latency a, W bytes a "
+      "second "
+      "on one link\n";
+  const std::vector<plan::Collective>& all = planned.program.collectives;
+  const auto alike = [&](const plan::Collective& a, const plan::Collective& b) {
+    return a.plan == b.plan && a.elements == b.elements && a.mesh_axes == b.mesh_axes;
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const plan::Collective& c = all[i];
+    const auto like_c = [&](const plan::Collective& other) { return alike(c, other); };
+    const auto here = all.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(all.begin(), here, like_c)) continue;
     const plan::CollectivePlan& plan = planned.program.plans[static_cast<std::size_t>(c.plan)];
-    text += fmt::format("  {} {} over [{}], {} elements of {} bytes\n", plan::name_of(plan.kind), c.label,
-                        planned.program.mesh.to_string(c.mesh_axes), c.elements, plan.element_bytes);
+    const double bytes = static_cast<double>(c.elements) * static_cast<double>(plan.element_bytes);
+    std::vector<std::string_view> labels;
+    for (auto other = here; other != all.end(); ++other)
+      if (alike(c, *other) && std::find(labels.begin(), labels.end(), other->label) == labels.end())
+        labels.push_back(other->label);
+    text +=
+        fmt::format("  {} over [{}], {} elements of {} bytes (V = {}): {}; {} in the plan\n", plan::name_of(plan.kind),
+                    planned.program.mesh.to_string(c.mesh_axes), c.elements, plan.element_bytes,
+                    format_bytes(Bytes(bytes)), fmt::join(labels, ", "), std::count_if(here, all.end(), like_c));
     for (const plan::Candidate& candidate :
          plan::candidates(plan.kind, plan.reduction, c.elements, plan.element_bytes, plan.axes))
-      text += fmt::format("    {}: {} + {}  [{}]\n", candidate.plan.algorithm, format_seconds(candidate.alpha_term),
-                          format_seconds(candidate.beta_term), candidate.formula);
+      text +=
+          fmt::format("    {}: {} = {} + {} = {}\n", candidate.plan.algorithm, plan::formula_of(candidate.plan, bytes),
+                      format_seconds(candidate.alpha_term), format_seconds(candidate.beta_term),
+                      format_seconds(candidate.alpha_term + candidate.beta_term));
   }
   return text;
 }

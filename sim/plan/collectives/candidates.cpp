@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "sim/base/checked.hpp"
+#include "sim/base/quantity_text.hpp"
 #include "sim/plan/collective_plan.hpp"
 
 namespace tpusim::plan {
@@ -107,6 +108,8 @@ void count_bytes(CollectivePlan& plan) {
 
 struct WorkTime {
   Seconds alpha, beta;
+  std::int64_t steps = 0;
+  double bytes = 0;  // over one link, one direction
 };
 WorkTime work_time(const CollectivePlan& plan, const Phase::Work& work) {
   const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
@@ -116,7 +119,18 @@ WorkTime work_time(const CollectivePlan& plan, const Phase::Work& work) {
   const double moved = unit * (static_cast<double>(shape.whole_steps) * static_cast<double>(e) +
                                static_cast<double>(shape.half_steps) * static_cast<double>(half_elements(e, 1)));
   const Seconds latency = step_seconds(axis, 0);
-  return {latency * static_cast<double>(shape.whole_steps + shape.half_steps), step_seconds(axis, moved) - latency};
+  const std::int64_t steps = shape.whole_steps + shape.half_steps;
+  return {latency * static_cast<double>(steps), step_seconds(axis, moved) - latency, steps, moved};
+}
+
+// Of the slowest work of a phase, which is what the phase takes.
+WorkTime phase_time(const CollectivePlan& plan, const Phase& phase) {
+  WorkTime worst;
+  for (const Phase::Work& work : phase.works) {
+    const WorkTime time = work_time(plan, work);
+    if (time.alpha + time.beta > worst.alpha + worst.beta) worst = time;
+  }
+  return worst;
 }
 
 Candidate finish(CollectivePlan plan, std::string algorithm) {
@@ -124,17 +138,10 @@ Candidate finish(CollectivePlan plan, std::string algorithm) {
   count_bytes(plan);
   Candidate candidate;
   for (const Phase& phase : plan.phases) {
-    WorkTime worst;
-    for (const Phase::Work& work : phase.works) {
-      const WorkTime time = work_time(plan, work);
-      if (time.alpha + time.beta > worst.alpha + worst.beta) worst = time;
-    }
+    const WorkTime worst = phase_time(plan, phase);
     candidate.alpha_term += worst.alpha;
     candidate.beta_term += worst.beta;
   }
-  candidate.formula =
-      fmt::format("{:.3g} us latency + {} bytes a member / links = {:.4g} us", candidate.alpha_term.value() * 1e6,
-                  static_cast<std::int64_t>(plan.bytes_per_member()), candidate.beta_term.value() * 1e6);
   candidate.plan = std::move(plan);
   return candidate;
 }
@@ -204,6 +211,21 @@ std::vector<Order> axis_orders(const CollectivePlan& plan, bool two_way) {
 }
 
 }  // namespace
+
+std::string formula_of(const CollectivePlan& plan, double bytes) {
+  std::string symbols, numbers;
+  const auto add = [](std::string& text, const std::string& term) { text += (text.empty() ? "" : " + ") + term; };
+  for (const Phase& phase : plan.phases) {
+    const WorkTime time = phase_time(plan, phase);
+    if (time.steps == 0) continue;
+    add(symbols, fmt::format("{} a + {:.4g} V/W", time.steps, time.bytes / bytes));
+    add(numbers,
+        fmt::format("{} x {} + {} / {}", time.steps, format_seconds(time.alpha / static_cast<double>(time.steps)),
+                    format_bytes(Bytes(time.bytes)),
+                    time.beta > Seconds() ? format_rate(Bytes(time.bytes) / time.beta) : "infinite rate"));
+  }
+  return symbols.empty() ? "nothing to send" : symbols + " = " + numbers;
+}
 
 std::vector<Candidate> candidates(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements,
                                   std::int64_t element_bytes, const std::vector<GroupAxis>& axes) {

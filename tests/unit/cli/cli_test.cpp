@@ -158,3 +158,12 @@ TEST_CASE("progress is silent where nobody watches, and in the first second") {
   }
   CHECK(err.str() == "");
 }
+
+TEST_CASE("a report or a trace does not go to standard output, which is the result's") {
+  for (const char* option : {"--html", "--trace"}) {
+    const Said said = call({"run", "nothing.json", option, "-"});
+    CHECK(said.status == exit_usage);
+    CHECK(said.out == "");
+    CHECK(said.err.find("standard output belongs to the table or the JSON") != std::string::npos);
+  }
+}

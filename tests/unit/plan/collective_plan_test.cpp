@@ -121,3 +121,18 @@ TEST_CASE(
   // A step of the major group crosses 4 hops on links shared by 4 groups.
   CHECK(step_seconds(major[0], 45e3).value() == doctest::Approx(4e-6 + 4e-6));
 }
+
+TEST_CASE("the formula of a candidate shows its steps and what one link carries, in symbols and in numbers") {
+  // 45e6 elements of 4 bytes gathered by 5: V = 180 MB, a step of 5 us. One way round, which is
+  // what a switch has: 4 steps, 4/5 V on each link.
+  const std::vector<Candidate> ring = candidates(CollectiveKind::all_gather, ir::Reduction::sum, 45'000'000, 4,
+                                                 {axis(0, 5, fabric::Link::switched, 5e-6)});
+  REQUIRE(ring.size() == 1);
+  CHECK(formula_of(ring[0].plan, 180e6) == "4 a + 0.8 V/W = 4 x 5 us + 137 MiB / 45 GB/s");
+  // Both ways round: 2 steps, half of that.
+  const std::vector<Candidate> both =
+      candidates(CollectiveKind::all_gather, ir::Reduction::sum, 45'000'000, 4, {axis(0, 5, fabric::Link::ring, 5e-6)});
+  CHECK(formula_of(both[0].plan, 180e6) == "2 a + 0.4 V/W = 2 x 5 us + 68.7 MiB / 45 GB/s");
+  CHECK(formula_of(candidates(CollectiveKind::all_gather, ir::Reduction::sum, 8, 4, {})[0].plan, 32) ==
+        "nothing to send");
+}
