@@ -122,7 +122,7 @@ const report = (() => {
       const option = base();
       option.tooltip = {...option.tooltip, trigger: "axis", axisPointer: {type: "shadow"}, formatter: (items) => {
         const row = rows[items[0].dataIndex];
-        return tip(row.name, ["busy " + seconds(row.busy), "exposed " + seconds(row.exposed), "hidden " + seconds(row.busy - row.exposed)]);
+        return tip(row.name, ["busy " + seconds(row.busy), "exposed " + seconds(row.exposed), "hidden " + seconds(Math.max(row.busy - row.exposed, 0))]);
       }};
       const series = (name, key, value) => ({
         name, type: "bar", stack: "all", barMaxWidth: 18, itemStyle: {color: colour(key)}, data: rows.map((row) => value(row) / unit.size),
@@ -135,7 +135,7 @@ const report = (() => {
           type: "category", inverse: true, data: rows.map((row) => row.name), axisLine: {show: false}, axisTick: {show: false},
           axisLabel: {color: colour("text"), width: narrow ? 108 : 220, overflow: "truncate", interval: 0},
         },
-        series: [series("exposed", "communication", (row) => row.exposed), series("hidden", "hidden", (row) => row.busy - row.exposed)],
+        series: [series("exposed", "communication", (row) => row.exposed), series("hidden", "hidden", (row) => Math.max(row.busy - row.exposed, 0))],
       };
     },
   };
