@@ -26,8 +26,9 @@ struct ScheduleSpec {
 
 struct LowerOptions {
   int prefetch = 1;  // blocks ahead that parameters are gathered; 0: at use (only 0 and 1 in this version)
-  std::int64_t bucket_bytes = 26214400;  // gradient reductions of one block are merged up to this size
-  bool overlap = true;                   // gradient reductions run beside backward; else all after it
+  // One block's reductions of gradients, and its gathers of parameters, are merged up to this size (whole tensors).
+  std::int64_t bucket_bytes = 26214400;
+  bool overlap = true;  // gradient reductions run beside backward; else all after it
   ir::OptimizerSettings optimizer;
   ir::DType gradient_dtype = ir::DType::f32;
   ir::DType master_dtype = ir::DType::f32;

@@ -245,6 +245,12 @@ void Buffers::parameter(std::size_t b, std::size_t p) {
   const ir::Op& accumulate = program.op(use.accumulate);
   bind(block.program, accumulate.operands[0], {use.gradient_buffer, 0}, false);
   bind(block.program, use.accumulated, {use.gradient_buffer, 0}, true, true);
+  for (ir::ValueId v = use.gradient;;) {
+    binding(block.program).gradient[at(v.index)] = 1;
+    const ir::OpId producer = program.value(v).producer;
+    if (!producer.valid() || !is_collective(program.op(producer).kind)) break;
+    v = program.op(producer).operands[0];
+  }
   if (use.updates) bind_updates(b, use, port);
 }
 
@@ -302,7 +308,7 @@ void Buffers::run() {
   for (const spmd::Partitioned& p : l_.out.programs) {
     const std::size_t n = p.local.values.size();
     l_.bindings.push_back({std::vector<BufferRef>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n),
-                           std::vector<std::uint8_t>(n)});
+                           std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n)});
   }
   for (std::size_t b = 0; b < l_.blocks.size(); ++b) {
     ports(b);

@@ -5,6 +5,9 @@
 // Dots, flash attention, lookups and collectives stand alone, but a rename joins whatever kernel makes its operand, and
 // a view (rename, slice) that only one kernel reads joins that kernel: an alias costs nothing. Phases are never joined,
 // and what a parameter's gather needs stays apart, so that it can be prefetched.
+//
+// Three sorts of collectives share buckets (buckets.cpp) in the order of the program, which is that of need for what is
+// gathered and that of production for gradients: gathers of parameters, of updated parameters, reductions of gradients.
 #include <algorithm>
 
 #include "sim/base/check.hpp"
@@ -24,10 +27,11 @@ bool is_view(const ir::OpKind& kind) {
 
 class Fuser {
  public:
-  Fuser(const ir::Program& program, const std::vector<ir::OpId>& ops, const Binding& binding)
+  Fuser(const ir::Program& program, const std::vector<ir::OpId>& ops, const Binding& binding, std::int64_t bucket_bytes)
       : program_(program),
         ops_(ops),
         binding_(binding),
+        bucket_bytes_(bucket_bytes),
         words_((ops.size() + 63) / 64),
         cluster_of_(ops.size()),
         group_(ops.size()) {}
@@ -48,12 +52,15 @@ class Fuser {
   bool may_join(std::size_t p, std::size_t s) const;
   bool only_reader(std::size_t p, std::size_t s) const;
   void join(std::size_t p, std::size_t s);
+  int sort_of(std::size_t i) const;
+  void fill_buckets();
   std::vector<std::uint8_t> needed() const;
   std::vector<std::vector<ir::OpId>> in_order() const;
 
   const ir::Program& program_;
   const std::vector<ir::OpId>& ops_;
   const Binding& binding_;
+  std::int64_t bucket_bytes_;
   std::size_t words_;
   std::vector<std::int32_t> made_by_;       // by value: position of its op in the list, or -1
   std::vector<std::int32_t> reader_count_;  // by value
@@ -164,6 +171,28 @@ void Fuser::add(std::size_t i) {
     if (may_join(p, i)) join(p, i);
 }
 
+// 0: a collective that stays alone, else one of the three sorts that share buckets.
+int Fuser::sort_of(std::size_t i) const {
+  if (!is_collective(op(i).kind)) return 0;
+  if (group_[i] != 0) return 1;
+  if (op(i).phase == ir::Phase::update) return std::holds_alternative<ir::AllGather>(op(i).kind) ? 2 : 0;
+  return binding_.gradient[at(op(i).results[0].index)] != 0 ? 3 : 0;
+}
+
+void Fuser::fill_buckets() {
+  std::vector<Buckets> buckets(4, Buckets(program_, bucket_bytes_));
+  const std::vector<std::uint8_t> wanted = needed();
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const int sort = sort_of(i);
+    if (sort == 0 || wanted[cluster_of_[i]] == 0) continue;
+    Buckets& mine = buckets[static_cast<std::size_t>(sort)];
+    const std::vector<ir::OpId>& shared = mine.ops(mine.put(ops_[i]));
+    if (shared.size() == 1) continue;
+    const std::size_t p = cluster_of_[at(made_by_[at(program_.op(shared[0]).results[0].index)])], s = cluster_of_[i];
+    if (!has(clusters_[p].ancestors, s) && !has(clusters_[s].ancestors, p)) join(p, s);
+  }
+}
+
 // By cluster: whether anything that it makes is needed.
 std::vector<std::uint8_t> Fuser::needed() const {
   std::vector<std::uint8_t> wanted(program_.values.size());
@@ -229,6 +258,7 @@ std::vector<std::vector<ir::OpId>> Fuser::run() {
   find_gathered_parameters();
   clusters_.reserve(ops_.size());
   for (std::size_t i = 0; i < ops_.size(); ++i) add(i);
+  fill_buckets();
   return in_order();
 }
 
@@ -250,8 +280,8 @@ bool is_elementwise_like(const ir::OpKind& kind) {
 }
 
 std::vector<std::vector<ir::OpId>> fuse(const ir::Program& program, const std::vector<ir::OpId>& ops,
-                                        const Binding& binding) {
-  return Fuser(program, ops, binding).run();
+                                        const Binding& binding, std::int64_t bucket_bytes) {
+  return Fuser(program, ops, binding, bucket_bytes).run();
 }
 
 }  // namespace tpusim::plan::passes

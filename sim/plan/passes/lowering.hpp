@@ -40,6 +40,7 @@ struct Binding {
   std::vector<std::uint8_t> in_place;   // by value: its writer overwrites an instance that is there
   std::vector<std::uint8_t> keep;       // by value: read beyond the list of ops being fused
   std::vector<std::uint8_t> parameter;  // by value: a parameter as it arrives
+  std::vector<std::uint8_t> gradient;   // by value: a parameter's gradient, or what collectives make it from
 };
 
 // A parameter as one block sees it. The holders of a tied parameter on one stage share its buffers.
@@ -145,10 +146,34 @@ struct Extension {
   void settle(const spmd::PartitionSpec& spec, ir::OpId origin = ir::OpId());
 };
 
+// buckets.cpp: deals collectives of one program, in the order in which their operands are made or their results needed,
+// into buckets of at most `limit` bytes, counted whole (gathered, or not yet scattered). A bucket is one Collective.
+class Buckets {
+ public:
+  Buckets(const ir::Program& program, std::int64_t limit) : program_(program), limit_(limit) {}
+  std::size_t put(ir::OpId id);  // the index of its bucket
+  std::size_t size() const { return buckets_.size(); }
+  const std::vector<ir::OpId>& ops(std::size_t bucket) const { return buckets_[bucket].ops; }
+
+ private:
+  struct Bucket {
+    std::size_t kind = 0;
+    ir::Reduction reduction = ir::Reduction::sum;
+    ir::MeshAxes axes;
+    ir::DType dtype = ir::DType::f32;
+    std::int64_t bytes = 0;
+    std::vector<ir::OpId> ops;
+  };
+  const ir::Program& program_;
+  std::int64_t limit_;
+  std::vector<Bucket> buckets_;
+};
+
 // fuse.cpp: groups `ops` of a program into kernels and collectives, in an order that respects dataflow and overwriting.
-// `keep`: values needed beyond these ops. A group that nobody needs is left out.
+// `keep`: values needed beyond these ops. A group that nobody needs is left out. Collectives of parameters and their
+// gradients are grouped in buckets of `bucket_bytes`.
 std::vector<std::vector<ir::OpId>> fuse(const ir::Program& program, const std::vector<ir::OpId>& ops,
-                                        const Binding& binding);
+                                        const Binding& binding, std::int64_t bucket_bytes);
 bool is_collective(const ir::OpKind& kind);
 bool is_elementwise_like(const ir::OpKind& kind);
 bool on_matrix_unit(const ir::OpKind& kind);

@@ -75,8 +75,7 @@ std::vector<Node> backward_nodes(Lowering& l, BlockPlan& block, bool first) {
   return nodes;
 }
 
-// Gradient reductions, level by level of their chains; collectives of equal axes, kind and dtype are merged up to the
-// bucket size, in the order in which backward makes the gradients.
+// Gradient reductions, level by level of their chains, in buckets, in the order in which backward makes the gradients.
 std::vector<Node> reduce_nodes(Lowering& l, const BlockPlan& block) {
   std::vector<const ParameterUse*> uses;
   std::size_t levels = 0;
@@ -88,43 +87,19 @@ std::vector<Node> reduce_nodes(Lowering& l, const BlockPlan& block) {
                    [](const ParameterUse* a, const ParameterUse* b) { return a->produced_at < b->produced_at; });
   const ir::Program& program = l.program(block.update_program);
   const std::vector<std::uint8_t> used(program.values.size(), 1);
-  struct Bucket {
-    std::size_t kind;
-    ir::MeshAxes axes;
-    ir::DType dtype;
-    std::int64_t bytes;
-    std::vector<ir::OpId> ops;
-  };
   std::vector<Node> nodes;
   for (std::size_t level = 0; level < levels; ++level) {
-    std::vector<Bucket> buckets;
+    Buckets buckets(program, l.in.options.bucket_bytes);
     for (const ParameterUse* use : uses) {
       if (level >= use->reduce_ops.size()) continue;
       const ir::OpId id = use->reduce_ops[level];
-      const ir::Op& op = program.op(id);
-      if (!is_collective(op.kind)) {
+      if (is_collective(program.op(id).kind))
+        buckets.put(id);
+      else
         nodes.push_back(kernel_node(l, block.update_program, {id}, used));
-        continue;
-      }
-      const ir::TensorType& type = program.value(op.operands[0]).type;
-      ir::MeshAxes axes;
-      if (const auto* scatter = std::get_if<ir::ReduceScatter>(&op.kind)) axes = scatter->axes;
-      if (const auto* reduce = std::get_if<ir::AllReduce>(&op.kind)) axes = reduce->axes;
-      if (const auto* gather = std::get_if<ir::AllGather>(&op.kind)) axes = gather->axes;
-      Bucket* open = nullptr;
-      for (Bucket& bucket : buckets)
-        if (bucket.kind == op.kind.index() && bucket.axes == axes && bucket.dtype == type.dtype &&
-            bucket.bytes + type.bytes() <= l.in.options.bucket_bytes)
-          open = &bucket;
-      if (open == nullptr) {
-        buckets.push_back({op.kind.index(), axes, type.dtype, 0, {}});
-        open = &buckets.back();
-      }
-      open->bytes += type.bytes();
-      open->ops.push_back(id);
     }
-    for (const Bucket& bucket : buckets) {
-      nodes.push_back(collective_node(l, block.update_program, bucket.ops));
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      nodes.push_back(collective_node(l, block.update_program, buckets.ops(b)));
       nodes.back().bucket = true;
     }
   }
@@ -199,7 +174,8 @@ void make_clip_nodes(Lowering& l) {
 }  // namespace
 
 std::vector<Node> nodes_of(Lowering& l, std::int32_t program_index, const std::vector<ir::OpId>& ops) {
-  const std::vector<std::vector<ir::OpId>> groups = fuse(l.program(program_index), ops, l.bindings[at(program_index)]);
+  const std::vector<std::vector<ir::OpId>> groups =
+      fuse(l.program(program_index), ops, l.bindings[at(program_index)], l.in.options.bucket_bytes);
   const ir::Program& program = l.program(program_index);
   // Values that more than their own kernel needs.
   std::vector<std::uint8_t> used = l.bindings[at(program_index)].keep;

@@ -13,6 +13,7 @@ struct Bench {
   ir::Builder b{program};
   Binding binding;
   std::vector<ir::ValueId> kept;
+  std::int64_t bucket_bytes = 26214400;
 
   static ir::TensorType tensor(std::vector<ir::Dim> dims) {
     ir::TensorType type;
@@ -27,7 +28,7 @@ struct Bench {
   Groups fused() {
     const std::size_t n = program.values.size();
     binding = {std::vector<BufferRef>(n), std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n),
-               std::vector<std::uint8_t>(n)};
+               std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n)};
     for (ir::ValueId v : kept) binding.keep[static_cast<std::size_t>(v.index)] = 1;
     for (std::size_t v = 0; v < n; ++v)
       binding.parameter[v] =
@@ -38,7 +39,7 @@ struct Bench {
     std::vector<ir::OpId> ops;
     for (std::size_t i = 0; i < program.ops.size(); ++i) ops.push_back(ir::OpId(i));
     Groups out;
-    for (const std::vector<ir::OpId>& group : fuse(program, ops, binding)) {
+    for (const std::vector<ir::OpId>& group : fuse(program, ops, binding, bucket_bytes)) {
       out.emplace_back();
       for (ir::OpId id : group) out.back().push_back(id.index);
     }
@@ -139,6 +140,83 @@ TEST_CASE("a parameter's cast before its gather is not joined with the cast's ot
   t.program.ops[1].kind = ir::AllGather{kE, {0}};
   t.kept = {g, t.relu(c)};
   CHECK(t.fused() == Groups{{0}, {1}, {2}});
+}
+
+TEST_CASE("gathers of parameters share a bucket behind the casts of all, and a gather of activations stays alone") {
+  // 0: cast of w1; 1: its gather; 2: cast of w2; 3: its gather; 4: gather of x; all of one kind, group and dtype.
+  Bench t;
+  const auto gather = [&](ir::ValueId v) {
+    const ir::ValueId g = t.b.add(ir::AllReduce{ir::Reduction::sum, {0}}, {v}, ir::DType::f32, {"g"})[0];
+    t.program.ops.back().kind = ir::AllGather{kE, {0}};
+    return g;
+  };
+  const ir::ValueId x = t.matrix("x");
+  t.kept = {gather(t.relu(t.weight())), gather(t.relu(t.weight())), gather(x)};
+  CHECK(t.fused() == Groups{{0}, {2}, {1, 3}, {4}});
+  t.bucket_bytes = 256;  // w1 and w2 have 256 bytes each
+  CHECK(t.fused() == Groups{{0}, {1}, {2}, {3}, {4}});
+}
+
+TEST_CASE("a gather does not share a bucket with one that waits for it") {
+  Bench t;
+  ir::ValueId v = t.weight();
+  for (int i = 0; i < 2; ++i) {
+    v = t.b.add(ir::AllReduce{ir::Reduction::sum, {0}}, {t.relu(v)}, ir::DType::f32, {"g"})[0];
+    t.program.ops.back().kind = ir::AllGather{kE, {0}};
+  }
+  t.kept = {v};
+  CHECK(t.fused() == Groups{{0}, {1}, {2}, {3}});
+}
+
+TEST_CASE("reductions of gradients share a bucket, and a reduction that the chain of gradients needs stays alone") {
+  // 0, 1, 2: sums over a mesh axis in backward; those of 0 and 2 are gradients.
+  Bench t;
+  t.b.phase = ir::Phase::backward;
+  for (const char* label : {"dw1", "dx", "dw2"})
+    t.kept.push_back(t.b.add(ir::AllReduce{ir::Reduction::sum, {0}}, {t.matrix(label)}, ir::DType::f32, {label})[0]);
+  CHECK(t.fused() == Groups{{0}, {1}, {2}});
+  for (std::size_t i : {0, 2}) t.binding.gradient[static_cast<std::size_t>(t.kept[i].index)] = 1;
+  CHECK(t.run() == Groups{{0, 2}, {1}});
+}
+
+// Sums of tensors of `bytes` over mesh axis `axis`.
+ir::OpId sum_of(ir::Program& program, std::int64_t bytes, std::uint8_t axis, ir::DType dtype = ir::DType::f32) {
+  ir::Builder b(program);
+  ir::TensorType type = Bench::tensor({{kE, bytes / ir::bytes_of(dtype), bytes / ir::bytes_of(dtype)}});
+  type.dtype = dtype;
+  b.add(ir::AllReduce{ir::Reduction::sum, {axis}}, {b.input(type, "v")}, dtype, {"sum"});
+  return ir::OpId(program.ops.size() - 1);
+}
+
+TEST_CASE("a bucket holds neighbours up to its size, and a small tensor joins one that is full") {
+  // 6,400 bytes: small is up to 6,400 / 64 = 100. 40 and 8,000 share, since 40 is small, and so does 80. 4,000 opens
+  // the next, which 2,400 fills. 104 is not small, so it opens the third; 100 joins that.
+  ir::Program program;
+  Buckets buckets(program, 6400);
+  std::vector<std::size_t> dealt;
+  for (std::int64_t bytes : {40, 8000, 80, 4000, 2400, 104, 100})
+    dealt.push_back(buckets.put(sum_of(program, bytes, 0)));
+  CHECK(dealt == std::vector<std::size_t>{0, 0, 0, 1, 1, 2, 2});
+  REQUIRE(buckets.size() == 3);
+  CHECK(buckets.ops(1) == std::vector<ir::OpId>{ir::OpId(3), ir::OpId(4)});
+}
+
+TEST_CASE("collectives of another kind, group, dtype or reduction have buckets of their own") {
+  ir::Program program;
+  Buckets buckets(program, 6400);
+  std::vector<std::size_t> dealt;
+  for (int round = 0; round < 2; ++round) {
+    dealt.push_back(buckets.put(sum_of(program, 400, 0)));
+    dealt.push_back(buckets.put(sum_of(program, 400, 1)));
+    dealt.push_back(buckets.put(sum_of(program, 400, 0, ir::DType::bf16)));
+    ir::OpId id = sum_of(program, 400, 0);
+    std::get<ir::AllReduce>(program.ops.back().kind).kind = ir::Reduction::max;
+    dealt.push_back(buckets.put(id));
+    id = sum_of(program, 400, 0);
+    program.ops.back().kind = ir::ReduceScatter{kE, {0}};
+    dealt.push_back(buckets.put(id));
+  }
+  CHECK(dealt == std::vector<std::size_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
 }
 
 TEST_CASE("a kernel that overwrites an instance comes after those that read what was there") {

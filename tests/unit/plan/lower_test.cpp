@@ -111,26 +111,34 @@ TEST_CASE("accumulation is fused where an elementwise kernel makes the gradient,
 }
 
 TEST_CASE(
-    "ZeRO-3 gathers each parameter in the call before its forward and before its backward, and scatters its gradient") {
+    "ZeRO-3 gathers a block's parameters in the call before its forward and before its backward, and scatters their "
+    "gradients, in buckets") {
   Asked asked;
   asked.mesh = {{"fsdp", 2}};
   asked.microbatches = 2;
   Tiny tiny(asked);
   StepProgram p = tiny.lower();
-  // One gather for each of 4 parameters in forward; in backward the input block, which multiplies by nothing but data,
+  // One gather for each of 3 blocks in forward; in backward the input block, which multiplies by nothing but data,
   // needs none.
-  CHECK(count(p, CollectiveKind::all_gather) == 4 + 3);
+  CHECK(count(p, CollectiveKind::all_gather) == 3 + 2);
   // Each gradient is scattered every microbatch: into its buffer in the first, into a temporary in the others.
-  CHECK(count(p, CollectiveKind::reduce_scatter) == 4 + 4);
+  CHECK(count(p, CollectiveKind::reduce_scatter) == 3 + 3);
   CHECK(count(p, CollectiveKind::all_reduce) == 0);
   CHECK(of(p, "layer forward", "input forward", "layer forward") ==
-        Text{">all-gather x1", ">all-gather x1", "kernel dot", "kernel map.relu", "kernel dot", "kernel map.add"});
+        Text{">all-gather x2", "kernel dot", "kernel map.relu", "kernel dot", "kernel map.add"});
   // The first call of the step has nobody before it and gathers for itself.
   CHECK(of(p, "input forward", "nothing", "layer forward") ==
-        Text{"all-gather x1", ">all-gather x1", ">all-gather x1", "kernel map.mul"});
+        Text{"all-gather x1", ">all-gather x2", "kernel map.mul"});
   // What the scatter brings is added by the following call.
   const Text middle = of(p, "layer backward last", "layer backward last", "input backward last");
   CHECK(Text(middle.end() - 2, middle.end()) == Text{"<kernel map.add", "<kernel map.add"});
+  // w1 and w2 have 256 bytes each when whole: buckets of 300 hold one.
+  tiny.options.bucket_bytes = 300;
+  p = tiny.lower();
+  CHECK(count(p, CollectiveKind::all_gather) == 4 + 3);
+  CHECK(count(p, CollectiveKind::reduce_scatter) == 4 + 4);
+  CHECK(of(p, "layer forward", "input forward", "layer forward") ==
+        Text{">all-gather x1", ">all-gather x1", "kernel dot", "kernel map.relu", "kernel dot", "kernel map.add"});
   tiny.options.prefetch = 0;
   p = tiny.lower();
   CHECK(of(p, "layer forward", "input forward", "layer forward") ==
@@ -145,7 +153,7 @@ TEST_CASE("ZeRO-1 keeps whole gradients, scatters them once, updates a slice and
   asked.optimizer = ir::Optimizer::momentum;
   const StepProgram p = Tiny(asked).lower();
   CHECK(count(p, CollectiveKind::reduce_scatter) == 3);  // the layer's two in one bucket
-  CHECK(count(p, CollectiveKind::all_gather) == 4);      // of the new parameters, none in forward or backward
+  CHECK(count(p, CollectiveKind::all_gather) == 3);      // of the new parameters, likewise; none in forward or backward
   std::int64_t state = 0;
   for (const Buffer& b : p.buffers)
     if (b.category == Category::optimizer) state += b.bytes;
@@ -279,8 +287,8 @@ TEST_CASE("equal collectives share one plan") {
   Asked asked;
   asked.mesh = {{"fsdp", 2}};
   const StepProgram p = Tiny(asked).lower();
-  // Sizes of 4 (g) and 64 elements (w1, w2), gathered and scattered: 4 plans for 7 gathers and 4 + 4 scatters.
-  CHECK(p.collectives.size() == 15);
+  // 4 (g) and 128 elements (w1 and w2), gathered and scattered: 4 plans for 5 gathers and 3 + 3 scatters.
+  CHECK(p.collectives.size() == 11);
   CHECK(p.plans.size() == 4);
   for (const Collective& c : p.collectives) CHECK(c.resources == std::vector<std::int32_t>{0});
 }
