@@ -128,24 +128,36 @@ void TimelineBuilder::add_memory(std::size_t device_class, std::int64_t time_ps,
   if (timeline_.memory_class < 0) timeline_.memory_class = static_cast<std::int32_t>(device_class);
   TPUSIM_CHECK(timeline_.memory_class == static_cast<std::int32_t>(device_class), "memory of a second class");
   std::vector<MemorySample>& memory = timeline_.memory;
+  last_memory_ = {time_ps, bytes};
   const std::size_t n = memory.size();
-  if (n >= 2 && memory[n - 1].time_ps == time_ps && memory[n - 2].time_ps == time_ps) {
+  if (together_ == 1 && n >= 2 && memory[n - 1].time_ps == time_ps && memory[n - 2].time_ps == time_ps) {
     // Many changes at one instant are two samples: the highest, so that a peak is seen, and the last.
     memory[n - 2].bytes = std::max(memory[n - 2].bytes, memory[n - 1].bytes);
     memory[n - 1].bytes = bytes;
     return;
   }
+  if (n > 0 && in_last_ < together_) {
+    memory.back().bytes = std::max(memory.back().bytes, bytes);
+    ++in_last_;
+    return;
+  }
   memory.push_back({time_ps, bytes});
+  in_last_ = 1;
   if (memory.size() >= 2 * max_samples_) thin_memory();
 }
 
-// Halves the samples: of each two neighbours the higher stays, at the time of the first.
+// Halves the samples: of each two neighbours the higher stays, at the time of the first. So do those to come, that all
+// parts of the step are shown as finely.
 void TimelineBuilder::thin_memory() {
   std::vector<MemorySample>& memory = timeline_.memory;
   std::vector<MemorySample> kept;
   for (std::size_t i = 0; i + 1 < memory.size(); i += 2)
     kept.push_back({memory[i].time_ps, std::max(memory[i].bytes, memory[i + 1].bytes)});
-  if (memory.size() % 2 == 1) kept.push_back(memory.back());
+  if (memory.size() % 2 == 1)
+    kept.push_back(memory.back());
+  else
+    in_last_ += together_;
+  together_ *= 2;
   memory = std::move(kept);
 }
 
@@ -156,6 +168,8 @@ void TimelineBuilder::set_window(std::int64_t start_ps, std::int64_t end_ps) {
 
 Timeline TimelineBuilder::finish() {
   while (timeline_.memory.size() > max_samples_) thin_memory();
+  if (together_ > 1 && !(timeline_.memory.back() == last_memory_)) timeline_.memory.push_back(last_memory_);
+  together_ = in_last_ = 1;
   for (const DeviceClass& device_class : timeline_.classes)
     for (const Stream& stream : device_class.streams)
       for (const Span& span : stream.spans)

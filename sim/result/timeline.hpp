@@ -83,7 +83,7 @@ class TimelineBuilder {
   // busy_ps and joined of `span` are set here. A span of no length is ignored.
   void add_span(std::size_t device_class, std::size_t stream, Span span);
   // Memory of the class `device_class` (one class only: the fullest), in order of time. Over the budget the samples are
-  // thinned; of each interval the highest stays, so the peak is never lost.
+  // thinned; of each interval the highest stays, so the peak is never lost, and the last sample stays beside them.
   void add_memory(std::size_t device_class, std::int64_t time_ps, std::int64_t bytes);
   void set_window(std::int64_t start_ps, std::int64_t end_ps);
 
@@ -98,7 +98,9 @@ class TimelineBuilder {
   std::size_t max_spans_;
   std::size_t max_samples_;
   std::size_t spans_ = 0;
-  int level_ = 0;  // 0 each instruction, 1 each call, 2 each microbatch and phase, 3 each kind
+  int level_ = 0;                           // 0 each instruction, 1 each call, 2 each microbatch and phase, 3 each kind
+  std::size_t together_ = 1, in_last_ = 1;  // changes of memory that share a sample, and those in the last one
+  MemorySample last_memory_;
   std::unordered_map<std::string, std::int32_t> ids_;  // looked up, never iterated
   Timeline timeline_;
 };

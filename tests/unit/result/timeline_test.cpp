@@ -112,6 +112,14 @@ TEST_CASE("memory keeps the highest and the last of one instant, and the peak wh
   CHECK_THROWS_AS(builder.add_memory(1, 2, 2), InternalError);
 }
 
+TEST_CASE("memory that is thinned again and again is thinned alike from beginning to end") {
+  TimelineBuilder builder(10, 4);
+  builder.add_class("fullest", 1);
+  for (int i = 0; i < 64; ++i) builder.add_memory(0, i, 100 + i);
+  // Budget 4, at most 8 held: 64 changes are 4 samples of 16, each with its highest, the last; and where it ends.
+  CHECK(builder.finish().memory == std::vector<MemorySample>{{0, 115}, {16, 131}, {32, 147}, {48, 163}, {63, 163}});
+}
+
 TEST_CASE("a timeline reads back as it was written") {
   Timeline t = steps(5, 2, 3);
   t.memory_class = 0;
