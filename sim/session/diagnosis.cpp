@@ -34,13 +34,14 @@ std::vector<Replay> replays(const Job& job) {
       {fabric::Level::chip, torus ? "ICI links" : "links inside a host"},
       {fabric::Level::host, "network between hosts"},
       {fabric::Level::slice, "network between slices (DCN)"}};
-  for (const auto& [level, name] : levels) {
+  for (const auto& entry : levels) {
+    const fabric::Level level = entry.first;
     const bool there = std::any_of(job.cluster.fabric.axes.begin(), job.cluster.fabric.axes.end(),
                                    [&](const auto& axis) { return axis.level == level && axis.size > 1; });
     if (!there) continue;
     s = {};
     s.links[static_cast<std::size_t>(level)] = 2;
-    out.push_back({name, s});
+    out.push_back({entry.second, s});
   }
   if (job.input) {
     s = {};
