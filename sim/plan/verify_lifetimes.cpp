@@ -43,10 +43,10 @@ std::uint64_t Player::key(const BufferRef& ref, const Owner& owner) const {
     case Scope::step:
       break;
     case Scope::site:
-      site = static_cast<std::uint64_t>(owner.call->site + ref.site_delta);
+      site = static_cast<std::uint64_t>(std::int64_t{owner.call->site} + ref.site_delta);
       break;
     case Scope::microbatch:
-      site = static_cast<std::uint64_t>(owner.call->site + ref.site_delta);
+      site = static_cast<std::uint64_t>(std::int64_t{owner.call->site} + ref.site_delta);
       index = static_cast<std::uint64_t>(owner.microbatch);
       break;
     case Scope::call:
