@@ -133,9 +133,7 @@ WorkTime phase_time(const CollectivePlan& plan, const Phase& phase) {
   return worst;
 }
 
-Candidate finish(CollectivePlan plan, std::string algorithm) {
-  plan.algorithm = std::move(algorithm);
-  count_bytes(plan);
+Candidate estimated(CollectivePlan plan) {
   Candidate candidate;
   for (const Phase& phase : plan.phases) {
     const WorkTime worst = phase_time(plan, phase);
@@ -146,15 +144,28 @@ Candidate finish(CollectivePlan plan, std::string algorithm) {
   return candidate;
 }
 
-std::string describe(const CollectivePlan& plan, const std::vector<Order>& orders, bool two_way) {
+// The first part's axes, in the order of a reduce-scatter.
+std::string describe(const CollectivePlan& plan) {
+  if (plan.phases.empty()) return "nothing to do";
   std::string axes;
-  for (std::int32_t a : orders.front()) {
-    const GroupAxis& axis = plan.axes[static_cast<std::size_t>(a)];
+  const std::size_t k = plan.axes.size();
+  for (std::size_t i = 0; i < k; ++i) {
+    const Phase& phase = plan.phases[plan.kind == CollectiveKind::all_gather ? k - 1 - i : i];
+    if (phase.works.empty()) continue;
+    const Phase::Work& work = phase.works.front();
+    const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
     if (!axes.empty()) axes += ", then ";
-    axes += fmt::format("{} of {}{}", name_of(algorithm_for(axis.link, two_way)), axis.size,
+    axes += fmt::format("{} of {}{}", name_of(work.algorithm), axis.size,
                         axis.stride > 1 ? fmt::format(" (stride {})", axis.stride) : "");
   }
-  return orders.size() == 1 ? axes : fmt::format("{} parts in rotated order: {}", orders.size(), axes);
+  const std::size_t parts = plan.part_elements.size();
+  return parts == 1 ? axes : fmt::format("{} parts in rotated order: {}", parts, axes);
+}
+
+// What the choice does not need.
+void finish(CollectivePlan& plan) {
+  plan.algorithm = describe(plan);
+  count_bytes(plan);
 }
 
 bool distinct_links(const std::vector<GroupAxis>& axes) {
@@ -210,6 +221,52 @@ std::vector<Order> axis_orders(const CollectivePlan& plan, bool two_way) {
   return {order};
 }
 
+// Candidates, cheapest first, not finished.
+std::vector<Candidate> ranked(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements,
+                              std::int64_t element_bytes, const std::vector<GroupAxis>& axes) {
+  CollectivePlan base;
+  base.kind = kind;
+  base.reduction = reduction;
+  base.axes = axes;
+  for (const GroupAxis& axis : axes) base.members = checked_mul(base.members, axis.size, "the members of a group");
+  base.element_bytes = element_bytes;
+  base.shard_elements = ceil_div(elements, base.members);
+  std::vector<Candidate> out;
+  if (base.members == 1) {
+    base.part_elements = {base.shard_elements};
+    out.push_back(estimated(base));
+    return out;
+  }
+  bool any_ring = false;
+  for (const GroupAxis& axis : axes) any_ring = any_ring || axis.link == fabric::Link::ring;
+  const auto k = static_cast<std::int64_t>(axes.size());
+  for (int two_way = 1; two_way >= (any_ring ? 0 : 1); --two_way) {
+    CollectivePlan whole = base;
+    whole.part_elements = {whole.shard_elements};
+    for (const Order& order : axis_orders(whole, two_way == 1)) {
+      CollectivePlan plan = whole;
+      fill_phases(plan, {order}, two_way == 1);
+      out.push_back(estimated(std::move(plan)));
+    }
+    if (k > 1 && distinct_links(axes)) {
+      CollectivePlan plan = base;
+      std::vector<Order> orders;
+      for (std::int64_t part = 0; part < k; ++part) {
+        plan.part_elements.push_back(base.shard_elements / k + (part < base.shard_elements % k ? 1 : 0));
+        Order order;
+        for (std::int64_t i = 0; i < k; ++i) order.push_back(static_cast<std::int32_t>((part + i) % k));
+        orders.push_back(std::move(order));
+      }
+      fill_phases(plan, orders, two_way == 1);
+      out.push_back(estimated(std::move(plan)));
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) {
+    return a.alpha_term + a.beta_term < b.alpha_term + b.beta_term;
+  });
+  return out;
+}
+
 }  // namespace
 
 std::string formula_of(const CollectivePlan& plan, double bytes) {
@@ -229,52 +286,16 @@ std::string formula_of(const CollectivePlan& plan, double bytes) {
 
 std::vector<Candidate> candidates(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements,
                                   std::int64_t element_bytes, const std::vector<GroupAxis>& axes) {
-  CollectivePlan base;
-  base.kind = kind;
-  base.reduction = reduction;
-  base.axes = axes;
-  for (const GroupAxis& axis : axes) base.members = checked_mul(base.members, axis.size, "the members of a group");
-  base.element_bytes = element_bytes;
-  base.shard_elements = ceil_div(elements, base.members);
-  std::vector<Candidate> out;
-  if (base.members == 1) {
-    base.part_elements = {base.shard_elements};
-    out.push_back(finish(base, "nothing to do"));
-    return out;
-  }
-  bool any_ring = false;
-  for (const GroupAxis& axis : axes) any_ring = any_ring || axis.link == fabric::Link::ring;
-  const auto k = static_cast<std::int64_t>(axes.size());
-  for (int two_way = 1; two_way >= (any_ring ? 0 : 1); --two_way) {
-    CollectivePlan whole = base;
-    whole.part_elements = {whole.shard_elements};
-    for (const Order& order : axis_orders(whole, two_way == 1)) {
-      CollectivePlan plan = whole;
-      fill_phases(plan, {order}, two_way == 1);
-      out.push_back(finish(std::move(plan), describe(base, {order}, two_way == 1)));
-    }
-    if (k > 1 && distinct_links(axes)) {
-      CollectivePlan plan = base;
-      std::vector<Order> orders;
-      for (std::int64_t part = 0; part < k; ++part) {
-        plan.part_elements.push_back(base.shard_elements / k + (part < base.shard_elements % k ? 1 : 0));
-        Order order;
-        for (std::int64_t i = 0; i < k; ++i) order.push_back(static_cast<std::int32_t>((part + i) % k));
-        orders.push_back(std::move(order));
-      }
-      fill_phases(plan, orders, two_way == 1);
-      out.push_back(finish(std::move(plan), describe(base, orders, two_way == 1)));
-    }
-  }
-  std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) {
-    return a.alpha_term + a.beta_term < b.alpha_term + b.beta_term;
-  });
+  std::vector<Candidate> out = ranked(kind, reduction, elements, element_bytes, axes);
+  for (Candidate& candidate : out) finish(candidate.plan);
   return out;
 }
 
 CollectivePlan choose(CollectiveKind kind, ir::Reduction reduction, std::int64_t elements, std::int64_t element_bytes,
                       const std::vector<GroupAxis>& axes) {
-  return std::move(candidates(kind, reduction, elements, element_bytes, axes).front().plan);
+  CollectivePlan plan = std::move(ranked(kind, reduction, elements, element_bytes, axes).front().plan);
+  finish(plan);
+  return plan;
 }
 
 }  // namespace tpusim::plan

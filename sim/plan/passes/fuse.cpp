@@ -9,6 +9,7 @@
 // Three sorts of collectives share buckets (buckets.cpp) in the order of the program, which is that of need for what is
 // gathered and that of production for gradients: gathers of parameters, of updated parameters, reductions of gradients.
 #include <algorithm>
+#include <bit>
 
 #include "sim/base/check.hpp"
 #include "sim/plan/passes/lowering.hpp"
@@ -53,9 +54,9 @@ class Fuser {
   bool only_reader(std::size_t p, std::size_t s) const;
   void join(std::size_t p, std::size_t s);
   int sort_of(std::size_t i) const;
-  void fill_buckets();
+  void fill_buckets(const std::vector<std::uint8_t>& wanted);
   std::vector<std::uint8_t> needed() const;
-  std::vector<std::vector<ir::OpId>> in_order() const;
+  std::vector<std::vector<ir::OpId>> in_order(const std::vector<std::uint8_t>& wanted) const;
 
   const ir::Program& program_;
   const std::vector<ir::OpId>& ops_;
@@ -121,8 +122,9 @@ bool Fuser::may_join(std::size_t p, std::size_t s) const {
   if (!(from.fusible && to.fusible) && !rename && !(from.view && only_reader(p, s))) return false;
   // A slice waits for its reader, unless nobody else reads what it slices.
   if (to.ops.size() == 1 && std::holds_alternative<ir::Slice>(op(b).kind) && !only_reader(p, s)) return false;
-  for (std::size_t e = 0; e < clusters_.size(); ++e)
-    if (clusters_[e].alive && e != p && e != s && has(to.ancestors, e) && has(clusters_[e].ancestors, p)) return false;
+  for (std::size_t w = 0; w < words_; ++w)
+    for (std::uint64_t between = to.ancestors[w]; between != 0; between &= between - 1)
+      if (has(clusters_[w * 64 + static_cast<std::size_t>(std::countr_zero(between))].ancestors, p)) return false;
   return true;
 }
 
@@ -179,9 +181,8 @@ int Fuser::sort_of(std::size_t i) const {
   return binding_.gradient[at(op(i).results[0].index)] != 0 ? 3 : 0;
 }
 
-void Fuser::fill_buckets() {
+void Fuser::fill_buckets(const std::vector<std::uint8_t>& wanted) {
   std::vector<Buckets> buckets(4, Buckets(program_, bucket_bytes_));
-  const std::vector<std::uint8_t> wanted = needed();
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     const int sort = sort_of(i);
     if (sort == 0 || wanted[cluster_of_[i]] == 0) continue;
@@ -210,27 +211,30 @@ std::vector<std::uint8_t> Fuser::needed() const {
 
 // The clusters in an order in which each comes after those it reads from, and one that overwrites an instance after
 // those that read what was there; where that leaves a choice, the one whose first op is earliest.
-std::vector<std::vector<ir::OpId>> Fuser::in_order() const {
+std::vector<std::vector<ir::OpId>> Fuser::in_order(const std::vector<std::uint8_t>& wanted) const {
   std::vector<std::size_t> left;
-  const std::vector<std::uint8_t> wanted = needed();
   for (std::size_t c = 0; c < clusters_.size(); ++c)
     if (clusters_[c].alive && wanted[c] != 0) left.push_back(c);
   std::sort(left.begin(), left.end(),
             [this](std::size_t a, std::size_t b) { return clusters_[a].ops[0] < clusters_[b].ops[0]; });
 
-  std::vector<std::vector<std::uint64_t>> before(clusters_.size());
-  for (std::size_t c : left) before[c] = clusters_[c].ancestors;
+  std::vector<std::uint64_t> before(clusters_.size() * words_);
+  for (std::size_t c : left)
+    std::copy(clusters_[c].ancestors.begin(), clusters_[c].ancestors.end(), &before[c * words_]);
+  std::vector<std::pair<std::size_t, ir::ValueId>> reads;  // (cluster, value), of values that have a home
+  for (std::size_t c : left)
+    for (std::int32_t i : clusters_[c].ops)
+      for (ir::ValueId v : op(at(i)).operands)
+        if (binding_.bound[at(v.index)].buffer.valid()) reads.emplace_back(c, v);
   for (std::size_t c : left)
     for (std::int32_t i : clusters_[c].ops)
       for (ir::ValueId v : op(at(i)).results) {
         if (binding_.in_place[at(v.index)] == 0) continue;
         const BufferRef home = binding_.bound[at(v.index)];
-        for (std::size_t r : left)
-          for (std::int32_t j : clusters_[r].ops)
-            for (ir::ValueId u : op(at(j)).operands)
-              if (r != c && u != v && binding_.bound[at(u.index)] == home && made_by_[at(u.index)] < i &&
-                  !has(clusters_[r].ancestors, c))
-                put(before[c], r);
+        for (const auto& [r, u] : reads)
+          if (binding_.bound[at(u.index)] == home && r != c && u != v && made_by_[at(u.index)] < i &&
+              !has(clusters_[r].ancestors, c))
+            before[c * words_ + r / 64] |= std::uint64_t{1} << (r % 64);
       }
   std::vector<std::vector<ir::OpId>> out;
   std::vector<std::uint64_t> open(words_);
@@ -239,7 +243,7 @@ std::vector<std::vector<ir::OpId>> Fuser::in_order() const {
     std::size_t k = 0;
     const auto waits = [&](std::size_t c) {
       for (std::size_t w = 0; w < words_; ++w)
-        if ((before[c][w] & open[w]) != 0) return true;
+        if ((before[c * words_ + w] & open[w]) != 0) return true;
       return false;
     };
     while (k < left.size() && waits(left[k])) ++k;
@@ -258,8 +262,9 @@ std::vector<std::vector<ir::OpId>> Fuser::run() {
   find_gathered_parameters();
   clusters_.reserve(ops_.size());
   for (std::size_t i = 0; i < ops_.size(); ++i) add(i);
-  fill_buckets();
-  return in_order();
+  const std::vector<std::uint8_t> wanted = needed();
+  fill_buckets(wanted);
+  return in_order(wanted);
 }
 
 }  // namespace
