@@ -27,6 +27,7 @@ std::string field(double value) {
 
 std::string step_csv(const result::Result& r) {
   std::string out = "part,seconds,share\n";
+  if (!result::has_step(r)) return out;  // no rows of zeros for what was not simulated
   for (const Part& part : step_parts(r.step))
     out += part.key + "," + field(part.value) + "," + field(part.share) + "\n";
   return out + "total," + field(r.step.time.value()) + "," + field(r.step.time.value() > 0 ? 1 : 0) + "\n";

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
+#include <numeric>
 #include <sstream>
 
 #include "models/huggingface.hpp"
@@ -11,6 +13,7 @@
 #include "sim/session/job.hpp"
 #include "sim/session/session.hpp"
 #include "topologies/catalogue.hpp"
+#include "topologies/chip_fields.hpp"
 
 namespace tpusim::session {
 
@@ -161,16 +164,48 @@ std::optional<double> override_value(const scenario::Override& o, DiagnosticSink
   return std::nullopt;
 }
 
+// A chip without a preset: every needed fact is given, and is put in as an override of this blank one. A cluster with a
+// slice shape makes it a chip with torus links, whose axes are open, since no rule says when they close; one of hosts a
+// chip with a port into its host's switch. nullopt after naming the facts that are missing.
+std::optional<topologies::Chip> whole_chip(const scenario::ClusterSpec& spec, DiagnosticSink& sink) {
+  topologies::Chip chip;
+  chip.name = "chip of the scenario";
+  chip.kind = spec.topology.empty() ? topologies::ChipKind::gpu : topologies::ChipKind::tpu;
+  const auto given = [&](std::string_view key) {
+    for (const scenario::Override& o : spec.chip.overrides)
+      if (o.name == key) return true;
+    return false;
+  };
+  std::vector<std::string> missing;
+  topologies::for_each_fact(chip, [&](const topologies::FieldInfo& info, const auto& member) {
+    if (topologies::is_required(member) && !given(info.key)) missing.emplace_back(info.key);
+  });
+  if (!given("peak_bf16") && !given("peak_f32")) missing.emplace_back("peak_bf16 or peak_f32");
+  if (!given("host_nic_rate") && !given("chip_nic_rate")) missing.emplace_back("host_nic_rate or chip_nic_rate");
+  if (given("host_nic_rate") && given("chip_nic_rate"))
+    sink.error(Code::conflict, "/cluster/chip/chip_nic_rate", "a chip has host_nic_rate or chip_nic_rate, not both");
+  if (!missing.empty()) {
+    std::string list;
+    for (const std::string& key : missing) list += (list.empty() ? "" : ", ") + key;
+    sink.error(Code::missing_key, "/cluster/chip",
+               "a chip without a preset needs all its facts; missing: " + list + "; or name a preset to start from");
+    return std::nullopt;
+  }
+  chip.slices.dimensions = static_cast<int>(spec.topology.size());
+  chip.slices.pod = spec.topology;
+  chip.slices.max_chips = std::accumulate(spec.topology.begin(), spec.topology.end(), std::int64_t{1},
+                                          std::multiplies<>());  // the reader has bounded it
+  if (!spec.topology.empty()) chip.slices.listed = {spec.topology};
+  chip.slices.source = "scenario";
+  chip.slices.confidence = topologies::Confidence::scenario;
+  return chip;
+}
+
 std::optional<topologies::Chip> chip_of(const scenario::ClusterSpec& spec, const std::string& name,
                                         DiagnosticSink& sink) {
   const std::vector<std::string> names = topologies::chip_names();
-  if (name.empty()) {
-    sink.error(Code::missing_key, "/cluster/chip",
-               "a whole chip by hand starts from a catalogue chip: name the nearest as its preset", "",
-               nearest_choices("", names));
-    return std::nullopt;
-  }
-  std::optional<topologies::Chip> chip = topologies::find_chip(name);
+  std::optional<topologies::Chip> chip = name.empty() ? whole_chip(spec, sink) : topologies::find_chip(name);
+  if (!chip && name.empty()) return std::nullopt;
   if (!chip) {
     sink.error(Code::unknown_name, "/cluster/chip/preset", fmt::format("there is no chip \"{}\"", name),
                nearest(name, names), nearest_choices(name, names));

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "sim/base/quantity_text.hpp"
 #include "sim/scenario/write.hpp"
 #include "sim/session/diagnosis.hpp"
@@ -26,8 +28,23 @@ Job resolve_or_throw(const scenario::Scenario& scenario, const Options& options,
   return std::move(*job);
 }
 
-Planned plan_of(const Job& job) {
-  if (job.spec.model.family != models::Family::fixed) return make_plan(job.spec, job.cluster.fabric);
+// What is beyond a bound of the simulator cannot work here, as what does not divide cannot: a verdict, not a fault.
+Verdict too_large(const CapacityError& e) {
+  return {false, e.what(), "a smaller step: fewer microbatches, or a smaller batch", "", "/training/global_batch"};
+}
+
+Planned plan_of(const Job& job, Code& code) {
+  code = Code::not_divisible;
+  if (job.spec.model.family != models::Family::fixed) {
+    try {
+      return make_plan(job.spec, job.cluster.fabric);
+    } catch (const CapacityError& e) {
+      Planned refused;
+      refused.verdict = too_large(e);
+      code = Code::too_large;
+      return refused;
+    }
+  }
   Planned planned;
   planned.program = fixed_program(job.spec);
   for (const strategies::RequestedAxis& axis : job.spec.mesh)
@@ -53,6 +70,12 @@ void describe_model(const Job& job, const Planned& planned, result::Result& out)
                                 : "no input is described: the batch is always there");
 }
 
+// A scenario without a name is called as its file is.
+std::string default_name(const std::string& file) {
+  const std::string stem = std::filesystem::path(file).stem().string();
+  return stem.empty() || file == "-" ? "scenario" : stem;
+}
+
 std::string refusal_text(const Verdict& v) {
   std::string text = v.reason;
   if (!v.needed.empty()) text += "; needed: " + v.needed;
@@ -69,13 +92,15 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
   const Job job = resolve_or_throw(scenario, options, warnings);
   for (const Diagnostic& warning : warnings) out.warnings.push_back(format(warning));
   scenario::Scenario filled = scenario;
+  if (filled.name.empty()) filled.name = default_name(scenario.source.file);
   filled.mesh.clear();
   for (const strategies::RequestedAxis& axis : job.spec.mesh) filled.mesh.push_back({axis.name, axis.size});
   out.scenario_json = scenario::to_json(filled);
   fill_assumptions(scenario, job, out);
 
   say(options, "planning", 0.1);
-  const Planned planned = plan_of(job);
+  Code code{};
+  const Planned planned = plan_of(job, code);
   describe_model(job, planned, out);
   if (!planned.verdict) {
     out.verdict = planned.verdict;
@@ -94,7 +119,7 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
   try {
     timing = timing::time_step(planned.program, job.cluster.chip, job.cluster.fabric, timing_options);
   } catch (const CapacityError& e) {  // too long for one run of the engine, or too much that is never alike
-    out.verdict = {false, e.what(), "a shorter step", "", "/training/global_batch"};
+    out.verdict = too_large(e);
     return out;
   }
   if (timing.stall) {
@@ -121,10 +146,11 @@ Verdict check(const scenario::Scenario& scenario, const Options& options, Diagno
   const std::optional<Job> job = resolve(scenario, options.folder, sink);
   scenario::locate(sink.all(), scenario.source);
   if (!job || sink.has_errors()) return {};
-  const Planned planned = plan_of(*job);
+  Code code{};
+  const Planned planned = plan_of(*job, code);
   if (!planned.verdict) {
     for (const Verdict& v : planned.refusals.empty() ? std::vector<Verdict>{planned.verdict} : planned.refusals)
-      sink.error(Code::not_divisible, v.pointer, v.reason + (v.needed.empty() ? "" : "; needed: " + v.needed), "", {});
+      sink.error(code, v.pointer, v.reason + (v.needed.empty() ? "" : "; needed: " + v.needed), "", {});
     scenario::locate(sink.all(), scenario.source);
     return planned.verdict;
   }

@@ -156,6 +156,8 @@ std::vector<Row> shape_rows() {
       {"failures", extra(R"("failures": {"mtbf": "1 d"})"), "/failures", Code::not_in_version, ""},
       {"checkpoint as a list", extra(R"("checkpoint": [])"), "/checkpoint", Code::wrong_type, ""},
       {"failures as a number", extra(R"("failures": 3)"), "/failures", Code::wrong_type, ""},
+      {"sweep as a number", extra(R"("sweep": 3)"), "/sweep", Code::wrong_type, ""},
+      {"baseline as a number", extra(R"("baseline": 3)"), "/baseline", Code::wrong_type, ""},
       {"price as a text", extra(R"("price": "x")"), "/price", Code::wrong_type, ""},
       {"price", extra(R"("price": {"chip_hour": 1.2})"), "/price", Code::not_in_version, ""},
       {"sweep", extra(R"("sweep": {"mesh.tensor": [1, 2]})"), "/sweep", Code::not_in_version, ""},

@@ -135,7 +135,12 @@ TEST_CASE("tensors beyond 2^60 bytes are refused by name, not as a fault of the 
   // be kept with remat "none" is more than 2^60 / 2^55 = 32 such.
   const Said said = call("run", {"training.global_batch=16000000000", "training.remat=none"});
   CHECK(said.status == cli::exit_impossible);
-  CHECK(said.err.find("the number of bytes that backward needs") != std::string::npos);
+  CHECK(said.out.find("the number of bytes that backward needs") != std::string::npos);
+  CHECK(said.out.find("(/training/global_batch)") != std::string::npos);
+  CHECK(said.out.find("step time     not simulated") != std::string::npos);
+  const Said checked = call("check", {"training.global_batch=16000000000", "training.remat=none"});
+  CHECK(checked.status == cli::exit_impossible);
+  CHECK((checked.out + checked.err).find("/training/global_batch [too-large]") != std::string::npos);
 }
 
 TEST_CASE("the scenario that these are made from is sound") {
@@ -152,4 +157,31 @@ TEST_CASE("a step beyond what one run can last is a verdict with its field, and 
   CHECK(said.out.find("(/training/global_batch)") != std::string::npos);
   CHECK(said.out.find("step time     not simulated") != std::string::npos);
   CHECK(said.out.find("0 s") == std::string::npos);
+}
+
+TEST_CASE("a chip given whole works as the preset with the same facts, and without some of them these are named") {
+  // Every fact of the ideal kind, in the units of the catalogue; one torus of 4 x 4.
+  const std::string facts =
+      R"("peak_bf16": 197e12, "matrix_efficiency": 0.8, "matrix_tile_m": 8, "matrix_tile_n": 128, "matrix_tile_k": 128,
+      "vector_flops": 4e12, "hbm_capacity": "16 GiB", "hbm_reserved": 0, "hbm_bandwidth": "819 GB/s",
+      "hbm_efficiency": 0.9, "kernel_floor": "1 us", "link_count": 4, "link_rate": "45 GB/s", "link_efficiency": 0.8,
+      "link_latency": "1 us", "collective_overhead": "1 us", "chips_per_host": 4, "nic_efficiency": 0.8,
+      "nic_latency": "10 us", "pcie_rate": "16 GB/s")";
+  const Said whole = call("run", {"cluster.chip={" + facts + R"(, "host_nic_rate": "12.5 GB/s"})"});
+  CAPTURE(whole.err);
+  CHECK(whole.status == cli::exit_done);
+  const Said preset =
+      call("run", {R"(cluster.chip={"preset": "tpu-v5e", )" + facts + R"(, "host_nic_rate": "12.5 GB/s"})"});
+  const auto step = [](const std::string& out) { return out.substr(out.find("step time"), 60); };
+  CHECK(step(whole.out) == step(preset.out));  // both lines of the 4x4 are open, so the facts decide
+
+  const Said less = call("run", {"cluster.chip={" + facts + "}"});
+  CHECK(less.status == cli::exit_usage);
+  CHECK(less.err.find("/cluster/chip [missing-key]") != std::string::npos);
+  CHECK(less.err.find("missing: host_nic_rate or chip_nic_rate;") != std::string::npos);
+}
+
+TEST_CASE("a scenario without a name is called after its file, or scenario on standard input") {
+  const Said said = call("run", {});
+  CHECK(said.out.substr(0, said.out.find('\n')).find("scenario") != std::string::npos);
 }
