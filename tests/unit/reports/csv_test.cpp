@@ -31,3 +31,9 @@ TEST_CASE("communication as CSV quotes what holds a comma, a quote or a newline"
 TEST_CASE("a number that is not finite is an empty field") {
   CHECK(step_csv(samples::hostile()).find("\nbubble,,\n") != std::string::npos);
 }
+
+TEST_CASE("the table of step parts of a plan that was not timed has no rows of zeros") {
+  tpusim::result::Result r;
+  r.verdict.feasible = false;
+  CHECK(tpusim::reports::step_csv(r) == "part,seconds,share\n");
+}
