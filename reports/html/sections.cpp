@@ -117,8 +117,9 @@ std::string memory_section(const result::Result& r) {
 
 std::string communication_section(const result::Result& r) {
   const std::string lead =
-      "One chip in one step. Exposed: the time that the chip waited for it and did nothing else, with what was queued "
-      "before it on the same links.";
+      "One chip in one step. Exposed: the time that the chip waited for it alone, with the transfers that it had to "
+      "wait "
+      "for itself.";
   if (r.communication.empty())
     return section("communication", "Communication", lead, nothing("This plan has no collectives."));
   HtmlTable table("Collectives of one chip in one step", {{"Collective", ""},

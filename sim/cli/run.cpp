@@ -1,4 +1,5 @@
 // `tpusim run`: a scenario in, the answer out.
+#include <filesystem>
 #include <ostream>
 
 #include "reports/html.hpp"
@@ -41,6 +42,15 @@ class Run : public Command {
     if (!html_.empty() && html_ == trace_) {
       streams.err << "tpusim run: --html and --trace name the same file, \"" << html_ << "\"; each needs its own\n";
       return exit_usage;
+    }
+    for (const std::string* written : {&html_, &trace_}) {
+      std::error_code ignored;
+      if (!written->empty() && std::filesystem::equivalent(*written, scenario_.file, ignored)) {
+        streams.err << "tpusim run: \"" << *written
+                    << "\" is the scenario itself and would be lost; another file name is "
+                    << "expected\n";
+        return exit_usage;
+      }
     }
     DiagnosticSink sink;
     const scenario::Scenario scenario = read_scenario(scenario_, streams, sink);

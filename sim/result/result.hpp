@@ -80,7 +80,7 @@ struct Communication {
   double count = 0;           // executions of one chip in one step; a mean where chips differ
   double bytes_per_chip = 0;  // bytes that one chip sends in one step; a mean where chips differ
   Seconds busy{};             // time under way, of one chip in one step
-  Seconds exposed{};          // time that the chip waited for it alone; what was queued before it on its links included
+  Seconds exposed{};          // time that the chip waited for a chain of transfers that ended with it
   bool operator==(const Communication&) const = default;
 };
 

@@ -131,6 +131,7 @@ void fill_timing(const Job& job, const plan::StepProgram& program, const timing:
   out.startup.first_step = timing.first_step.seconds();
   out.device_classes = static_cast<std::int64_t>(timing.classes);
   out.timeline = timing.timeline;
+  for (result::MemorySample& sample : out.timeline.memory) sample.bytes += out.memory.reserved_bytes;
   out.communication = communication(program, timing);
   const double step = out.step.time.value(), devices = static_cast<double>(program.mesh.devices());
   const bool fixed = job.spec.model.family == models::Family::fixed;

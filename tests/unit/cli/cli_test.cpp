@@ -159,6 +159,18 @@ TEST_CASE("progress is silent where nobody watches, and in the first second") {
   CHECK(err.str() == "");
 }
 
+TEST_CASE("a report or a trace is not written over the scenario that is read") {
+  const Folder folder;
+  const std::string file = folder / "s.json", text = R"({"model": "gpt2"})";
+  std::ofstream(file) << text;
+  for (const char* option : {"--html", "--trace"}) {
+    const Said said = call({"run", file, option, file});
+    CHECK(said.status == exit_usage);
+    CHECK(said.err.find("is the scenario itself") != std::string::npos);
+    CHECK(text_of(file) == text);
+  }
+}
+
 TEST_CASE("a report or a trace does not go to standard output, which is the result's") {
   for (const char* option : {"--html", "--trace"}) {
     const Said said = call({"run", "nothing.json", option, "-"});
