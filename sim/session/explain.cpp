@@ -90,13 +90,48 @@ std::string explain_kernels(const Job& job, const plan::StepProgram& program) {
   return text;
 }
 
-std::string explain_numbers() {
-  return "numbers\n"
-         "  step.time_s: the period of the steady state; parts are means over all chips, each instant counted once\n"
-         "  mfu = model FLOPs / (time x chips x peak of the compute dtype); hfu with executed FLOPs\n"
-         "  tokens_per_s = global_batch x sequence_length / time_s\n"
-         "  memory.peak_bytes = what the plan keeps alive at its fullest instant, on the fullest chip, + what the "
-         "runtime reserves\n";
+// Each headline number's formula with its own values, as a run of the same scenario gives them.
+std::string explain_numbers(const Job& job, const plan::StepProgram& program) {
+  timing::TimingOptions options;
+  options.input = job.input;
+  result::Result r;
+  r.memory = memory_of(program, job.cluster.chip);
+  const auto bytes = [](std::int64_t n) { return format_bytes(Bytes(static_cast<double>(n))); };
+  std::string text = "numbers\n";
+  text += fmt::format(
+      "  memory.peak_bytes = parameters + gradients + optimizer + activations + workspace + reserved, alive at the "
+      "fullest instant of the fullest chip\n    = {} + {} + {} + {} + {} + {} = {} of {}{}\n",
+      bytes(r.memory.parameters_bytes), bytes(r.memory.gradients_bytes), bytes(r.memory.optimizer_bytes),
+      bytes(r.memory.activations_bytes), bytes(r.memory.workspace_bytes), bytes(r.memory.reserved_bytes),
+      bytes(r.memory.peak_bytes), bytes(r.memory.capacity_bytes), r.memory.fits ? "" : ": does not fit");
+  timing::StepTiming timing;
+  try {
+    timing = timing::time_step(program, job.cluster.chip, job.cluster.fabric, options);
+  } catch (const CapacityError& e) {
+    return text + "  no step: " + e.what() + "\n";
+  }
+  if (timing.stall) return text + "  no step: " + run::to_string(*timing.stall) + "\n";
+  fill_timing(job, program, timing, r);
+  const result::Step& s = r.step;
+  text += fmt::format(
+      "  step.time_s = compute + exposed communication + bubble + input stall + overhead, means over all chips, each "
+      "instant counted once, in the steady state\n    = {} + {} + {} + {} + {} = {}\n",
+      format_seconds(s.compute), format_seconds(s.communication_exposed), format_seconds(s.bubble),
+      format_seconds(s.input_stall), format_seconds(s.overhead), format_seconds(s.time));
+  text += fmt::format("  examples_per_s = global_batch / time_s = {} / {} = {:.6g}\n", job.spec.global_batch,
+                      format_seconds(s.time), r.throughput.examples_per_s);
+  if (r.throughput.tokens_per_s)
+    text += fmt::format("  tokens_per_s = examples_per_s x sequence_length = {:.6g} x {} = {:.6g}\n",
+                        r.throughput.examples_per_s, job.spec.sequence_length, *r.throughput.tokens_per_s);
+  if (r.throughput.mfu && r.throughput.hfu && r.throughput.model_flops_per_step) {
+    const std::string rest = fmt::format("({} x {} x {})", format_seconds(s.time), program.mesh.devices(),
+                                         format_flops(timing::peak_of(job.cluster.chip, job.spec.compute_dtype)));
+    text += fmt::format("  mfu = model FLOPs / (time_s x chips x peak of the compute dtype) = {} / {} = {:.4f}\n",
+                        format_flops(*r.throughput.model_flops_per_step), rest, *r.throughput.mfu);
+    text += fmt::format("  hfu = executed FLOPs / (the same) = {} / {} = {:.4f}\n",
+                        format_flops(Flops(timing.executed_flops)), rest, *r.throughput.hfu);
+  }
+  return text;
 }
 
 }  // namespace
@@ -120,7 +155,7 @@ std::string explain(const scenario::Scenario& scenario, const Options& options) 
     throw ScenarioError(all);
   }
   return explain_mesh(*job, planned) + explain_tables(planned) + explain_collectives(planned) +
-         explain_kernels(*job, planned.program) + plan::print(planned.program) + explain_numbers();
+         explain_kernels(*job, planned.program) + plan::print(planned.program) + explain_numbers(*job, planned.program);
 }
 
 }  // namespace tpusim::session

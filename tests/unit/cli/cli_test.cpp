@@ -179,3 +179,22 @@ TEST_CASE("a report or a trace does not go to standard output, which is the resu
     CHECK(said.err.find("standard output belongs to the table or the JSON") != std::string::npos);
   }
 }
+
+TEST_CASE("explain ends with the formula of each headline number, and its values are those of a run") {
+  const std::string file = TPUSIM_SOURCE_DIR "/scenarios/quickstart.json";
+  const std::string table = call({"run", file, "--no-verify"}).out, text = call({"explain", file}).out;
+  const auto after = [](const std::string& from, const std::string& word) {
+    const std::size_t at = from.find(word);
+    REQUIRE(at != std::string::npos);
+    return from.substr(at + word.size());
+  };
+  const std::string step = after(table, "step time     ");  // "1.44 s in the steady state ..."
+  const std::string numbers = after(text, "\nnumbers\n");
+  CHECK(numbers.find(" = " + step.substr(0, step.find(" in the steady")) + "\n") != std::string::npos);
+  const std::string mfu = after(table, "MFU           ");  // "66.4 % of peak ..."
+  const std::string line = after(numbers, "  mfu = ").substr(0, after(numbers, "  mfu = ").find('\n'));
+  CHECK(std::strtod(line.substr(line.rfind(' ')).c_str(), nullptr) * 100 ==
+        doctest::Approx(std::strtod(mfu.c_str(), nullptr)).epsilon(0.001));  // the table rounds to three digits
+  CHECK(numbers.find("memory.peak_bytes") != std::string::npos);
+  CHECK(numbers.find("hfu = ") != std::string::npos);
+}
