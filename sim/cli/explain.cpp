@@ -25,13 +25,14 @@ class Explain : public Command {
     const scenario::Scenario scenario = read_scenario(scenario_, streams, sink);
     print_diagnostics(sink.all(), streams);
     if (sink.has_errors()) return exit_usage;
+    session::Options options;
+    options.folder = folder_of(scenario_.file);
     try {
-      session::Options options;
-      options.folder = folder_of(scenario_.file);
       streams.out << session::explain(scenario, options);
     } catch (const ScenarioError& e) {
       print_located(e, scenario, streams);
-      return exit_usage;
+      DiagnosticSink again;  // said above: only whether it is the plan or the scenario that is at fault
+      return session::check(scenario, options, again) ? exit_usage : exit_impossible;
     }
     return exit_done;
   }

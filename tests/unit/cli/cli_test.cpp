@@ -198,3 +198,12 @@ TEST_CASE("explain ends with the formula of each headline number, and its values
   CHECK(numbers.find("memory.peak_bytes") != std::string::npos);
   CHECK(numbers.find("hfu = ") != std::string::npos);
 }
+
+TEST_CASE("explain tells a plan that cannot work from a scenario that is wrong by its exit status, as check does") {
+  const std::string file = TPUSIM_SOURCE_DIR "/scenarios/palm-540b.json";
+  for (const char* command : {"check", "explain"}) {
+    // 7 heads over tensor 12
+    CHECK(call({command, file, "--set", "model.heads=7"}).status == exit_impossible);
+    CHECK(call({command, file, "--set", "model=palm-541b"}).status == exit_usage);
+  }
+}
