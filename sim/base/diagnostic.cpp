@@ -218,10 +218,7 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& vali
 
 std::vector<std::string> nearest_choices(std::string_view wrong, const std::vector<std::string>& valid) {
   std::vector<std::string> out;
-  for (const auto& [distance, index] : by_distance(wrong, valid)) {
-    if (out.size() == kMaxChoices) break;
-    out.push_back(valid[index]);
-  }
+  for (const auto& [distance, index] : by_distance(wrong, valid)) out.push_back(valid[index]);
   return out;
 }
 

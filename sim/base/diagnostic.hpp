@@ -78,7 +78,7 @@ struct ScenarioError : std::runtime_error {
 // The valid name nearest to `wrong` (Damerau–Levenshtein, blind to case and to '-' against '_'), or "" when none is
 // within max(1, length/3) edits.
 std::string nearest(std::string_view wrong, const std::vector<std::string>& valid);
-// The up to twelve valid names, nearest first.
+// All valid names, nearest first. format() shows twelve and says how many more there are.
 std::vector<std::string> nearest_choices(std::string_view wrong, const std::vector<std::string>& valid);
 
 }  // namespace tpusim
