@@ -95,46 +95,41 @@ std::int64_t random_elements(Random& random, std::int64_t n, std::int64_t k) {
 
 constexpr int kTries = 8;
 
+// One axis of 2 to 64 members against `form(n, V, links)`, in seconds.
+template <class Form>
+void check_axis(std::uint64_t seed, fabric::Link link, LineAlgorithm algorithm, Form form) {
+  Random random(seed);
+  for (std::int64_t n : {2, 3, 4, 5, 7, 8, 16, 31, 64})
+    for (CollectiveKind kind : kKinds)
+      for (int i = 0; i < kTries; ++i) {
+        const Links l = random_links(random);
+        const std::vector<GroupAxis> axes = {axis(0, n, link, l)};
+        const std::int64_t elements = random_elements(random, n, 1);
+        check_form(kind, planned(kind, elements, axes, algorithm), axes, form(n, 4 * static_cast<double>(elements), l));
+      }
+}
+
 }  // namespace
 
 TEST_CASE("a one-way ring is busy for (n-1)(a + V/(nW)), an all-reduce for twice that") {
-  Random random(11);
-  for (std::int64_t n : {2, 3, 4, 5, 7, 8, 16, 31, 64})
-    for (CollectiveKind kind : kKinds)
-      for (int i = 0; i < kTries; ++i) {
-        const Links l = random_links(random);
-        const std::vector<GroupAxis> axes = {axis(0, n, fabric::Link::ring, l)};
-        const std::int64_t elements = random_elements(random, n, 1);
-        const double v = 4 * static_cast<double>(elements), m = static_cast<double>(n);
-        check_form(kind, planned(kind, elements, axes, LineAlgorithm::ring), axes, (m - 1) * (l.a + v / (m * l.w)));
-      }
+  check_axis(11, fabric::Link::ring, LineAlgorithm::ring, [](std::int64_t n, double v, const Links& l) {
+    const auto m = static_cast<double>(n);
+    return (m - 1) * (l.a + v / (m * l.w));
+  });
 }
 
 TEST_CASE("both ways round a ring, the opposite chunk of an even one halved: floor(n/2) a + V(n-1)/(2nW)") {
-  Random random(12);
-  for (std::int64_t n : {2, 3, 4, 5, 7, 8, 16, 31, 64})
-    for (CollectiveKind kind : kKinds)
-      for (int i = 0; i < kTries; ++i) {
-        const Links l = random_links(random);
-        const std::vector<GroupAxis> axes = {axis(0, n, fabric::Link::ring, l)};
-        const std::int64_t elements = random_elements(random, n, 1);
-        const double v = 4 * static_cast<double>(elements), m = static_cast<double>(n);
-        check_form(kind, planned(kind, elements, axes, LineAlgorithm::bidirectional_ring), axes,
-                   static_cast<double>(n / 2) * l.a + v * (m - 1) / (2 * m * l.w));
-      }
+  check_axis(12, fabric::Link::ring, LineAlgorithm::bidirectional_ring, [](std::int64_t n, double v, const Links& l) {
+    const auto m = static_cast<double>(n);
+    return static_cast<double>(n / 2) * l.a + v * (m - 1) / (2 * m * l.w);
+  });
 }
 
 TEST_CASE("a line is busy for (n-1)(a + V/(nW))") {
-  Random random(13);
-  for (std::int64_t n : {2, 3, 4, 5, 7, 8, 16, 31, 64})
-    for (CollectiveKind kind : kKinds)
-      for (int i = 0; i < kTries; ++i) {
-        const Links l = random_links(random);
-        const std::vector<GroupAxis> axes = {axis(0, n, fabric::Link::line, l)};
-        const std::int64_t elements = random_elements(random, n, 1);
-        const double v = 4 * static_cast<double>(elements), m = static_cast<double>(n);
-        check_form(kind, planned(kind, elements, axes, LineAlgorithm::line), axes, (m - 1) * (l.a + v / (m * l.w)));
-      }
+  check_axis(13, fabric::Link::line, LineAlgorithm::line, [](std::int64_t n, double v, const Links& l) {
+    const auto m = static_cast<double>(n);
+    return (m - 1) * (l.a + v / (m * l.w));
+  });
 }
 
 TEST_CASE("k wrapped axes of equal size X, V in k parts in rotated order: k floor(X/2) a + V(1-1/n)/(2kW)") {

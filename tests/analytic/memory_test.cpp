@@ -32,14 +32,8 @@ std::int64_t saved(const plan::StepProgram& program) {
 }
 
 session::JobSpec gpt(std::int64_t tensor) {
-  session::JobSpec s;
-  s.model.layers = 4;
-  s.model.embed = 256;
-  s.model.mlp = 1024;
+  session::JobSpec s = small_transformer(4, {{"tensor", tensor}});
   s.model.gated_mlp = false;
-  s.model.heads = s.model.kv_heads = 8;
-  s.model.head_dim = 32;
-  s.model.vocab = 512;
   s.model.activation = models::Activation::gelu;
   s.model.norm = models::Norm::layer;
   s.model.positions = models::Positions::learned;
@@ -47,7 +41,6 @@ session::JobSpec gpt(std::int64_t tensor) {
   s.sequence_length = 128;
   s.global_batch = 8;
   s.microbatch = 2;
-  s.mesh = {{"tensor", tensor}};
   s.attention = ir::AttentionKind::unfused;
   return s;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/base/check.hpp"
 #include "sim/session/job.hpp"
@@ -14,6 +15,19 @@ struct Played {
   session::Planned plan;
   timing::StepTiming timing;
 };
+
+// A transformer small enough to plan many times, whose dims all divide by 2, 4 and 8.
+inline session::JobSpec small_transformer(std::int64_t layers, const std::vector<strategies::RequestedAxis>& mesh) {
+  session::JobSpec s;
+  s.model.layers = layers;
+  s.model.embed = 256;
+  s.model.mlp = 1024;
+  s.model.heads = s.model.kv_heads = 8;
+  s.model.head_dim = 32;
+  s.model.vocab = 512;
+  s.mesh = mesh;
+  return s;
+}
 
 inline topologies::Cluster ideal_slice(const topologies::Shape& shape, const std::string& chip = "ideal-v5p") {
   topologies::ClusterRequest request;

@@ -202,18 +202,11 @@ TEST_CASE("parameters are counted as the book and the papers count them, plus th
 namespace {
 
 session::JobSpec gpt(const std::vector<strategies::RequestedAxis>& mesh) {
-  session::JobSpec s;
-  s.model.layers = 3;
-  s.model.embed = 256;
-  s.model.mlp = 1024;
+  session::JobSpec s = small_transformer(3, mesh);
   s.model.gated_mlp = false;
-  s.model.heads = s.model.kv_heads = 8;
-  s.model.head_dim = 32;
-  s.model.vocab = 512;
   s.sequence_length = 128;
   s.global_batch = 16;
   s.microbatch = 2;
-  s.mesh = mesh;
   return s;
 }
 

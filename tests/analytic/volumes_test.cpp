@@ -12,17 +12,10 @@ using namespace tpusim::testing;
 namespace {
 
 session::JobSpec transformer(const std::vector<strategies::RequestedAxis>& mesh) {
-  session::JobSpec s;
-  s.model.layers = 3;
-  s.model.embed = 256;
-  s.model.mlp = 1024;
-  s.model.heads = s.model.kv_heads = 8;
-  s.model.head_dim = 32;
-  s.model.vocab = 512;
+  session::JobSpec s = small_transformer(3, mesh);
   s.sequence_length = 64;
   s.global_batch = 32;
   s.microbatch = 4;
-  s.mesh = mesh;
   return s;
 }
 
