@@ -43,9 +43,9 @@ std::string explain_tables(const Planned& planned) {
 // Collectives that are alike but for what they carry have the same candidates: each kind is shown once.
 std::string explain_collectives(const Planned& planned) {
   std::string text =
-      "collectives: candidates, cheapest first; the first is taken. V bytes in all, a step's latency a, W bytes a "
-      "second "
-      "on one link\n";
+      "collectives: candidates, cheapest first; the first is taken (V: bytes in all, a: a step's latency, W: one "
+      "link's "
+      "rate)\n";
   const std::vector<plan::Collective>& all = planned.program.collectives;
   const auto alike = [&](const plan::Collective& a, const plan::Collective& b) {
     return a.plan == b.plan && a.elements == b.elements && a.mesh_axes == b.mesh_axes;

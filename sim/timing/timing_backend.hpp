@@ -30,8 +30,8 @@ struct Event {
   std::int64_t start = 0, end = 0;  // ps
 };
 
-// A buffer comes to life when the instruction that allocates it starts, and is gone when the last that uses it has
-// ended.
+// A buffer comes to life when the instruction that allocates it starts, and is gone when all that use it have ended and
+// the compute stream has come to its release.
 struct MemoryEvent {
   std::int32_t device_class = 0;
   plan::BufferId buffer;
