@@ -1,8 +1,11 @@
 #include "sim/strategies/draft.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/base/check.hpp"
+#include "sim/base/checked.hpp"
 
 namespace tpusim::strategies {
 
@@ -24,6 +27,14 @@ void Draft::refuse(std::string reason, std::string needed, std::string available
 
 void Draft::sub_axes(std::string_view name, std::vector<std::int64_t> sizes) {
   sub_axes_.emplace(std::string(name), std::move(sizes));
+}
+
+void Draft::pad(Axis axis, std::int64_t multiple, std::string_view strategy) {
+  std::int64_t& size = out.padded[at(axis)];
+  if (size == 0 || size % multiple == 0) return;
+  const std::int64_t padded = round_up(size, multiple);
+  note(fmt::format("{} {} is padded to {} for {} {}", ir::name_of(axis), size, padded, strategy, requested(strategy)));
+  size = padded;
 }
 
 void Draft::make_mesh() {

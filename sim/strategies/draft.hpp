@@ -28,6 +28,8 @@ class Draft {
 
   // --- while splitting: sub-axes of `name`, major to minor; sizes of 1 are left out, one alone keeps the name.
   void sub_axes(std::string_view name, std::vector<std::int64_t> sizes);
+  // Makes the size of `axis` a multiple of what splits it, with a note: padded entries are zero and count nowhere.
+  void pad(Axis axis, std::int64_t multiple, std::string_view strategy);
   // --- once the mesh is made: the k-th sub-axis asked for by sub_axes (or the whole axis as k = 0); empty where it has
   // size 1.
   spmd::MeshAxes sub_axis(std::string_view name, std::size_t k) const;

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "sim/base/checked.hpp"
 #include "sim/strategies/draft.hpp"
 
 namespace tpusim::strategies {
@@ -28,13 +29,16 @@ void fsdp_split(Draft& draft) {
   const std::int64_t embed = draft.request.sizes[at(Axis::embed)];
   if (embed == 0) return;
   const std::int64_t over_embed = std::gcd(fsdp, embed);
-  draft.sub_axes(kName, {over_embed, fsdp / over_embed});
-  if (over_embed < fsdp)
-    draft.note(
-        fmt::format("fsdp {} splits embed {} over {} of its devices; the other factor of {} splits another dim of a "
-                    "parameter where "
-                    "one divides, else the parameter is whole over it",
-                    fsdp, embed, over_embed, fsdp / over_embed));
+  const std::int64_t rest = fsdp / over_embed;
+  draft.sub_axes(kName, {over_embed, rest});
+  if (rest == 1) return;
+  const std::int64_t split = checked_mul(draft.requested("tensor"), rest, "what splits mlp and vocab");
+  draft.pad(Axis::mlp, split, kName);
+  draft.pad(Axis::vocab, split, kName);
+  draft.note(
+      fmt::format("fsdp {} splits embed {} over {} of its devices; the other factor of {} splits mlp, vocab or, where "
+                  "one divides, another dim of a parameter; a parameter with none of these is whole over it",
+                  fsdp, embed, over_embed, rest));
 }
 
 void fsdp_shard(Draft& draft) {

@@ -12,15 +12,6 @@ namespace {
 
 constexpr std::string_view kName = "tensor";
 
-// Padded to a multiple of what splits it: padded rows and columns are zero and count nowhere.
-void pad(Draft& draft, Axis axis, std::int64_t multiple) {
-  std::int64_t& size = draft.out.padded[at(axis)];
-  if (size == 0 || size % multiple == 0) return;
-  const std::int64_t padded = round_up(size, multiple);
-  draft.note(fmt::format("{} {} is padded to {} for tensor {}", ir::name_of(axis), size, padded, multiple));
-  size = padded;
-}
-
 }  // namespace
 
 std::vector<std::int64_t> valid_tensor_sizes(std::int64_t kv_heads, std::int64_t q_group) {
@@ -44,8 +35,8 @@ void tensor_split(Draft& draft) {
                                list_text(valid_tensor_sizes(kv_heads, q_group))),
                    fmt::format("tensor {}", tensor), "/mesh/tensor");
   }
-  pad(draft, Axis::mlp, tensor);
-  pad(draft, Axis::vocab, tensor);
+  draft.pad(Axis::mlp, tensor, kName);
+  draft.pad(Axis::vocab, tensor, kName);
   const std::int64_t seq = sizes[at(Axis::seq)];
   if (draft.request.options.sequence_parallel && seq % tensor != 0)
     draft.refuse(fmt::format("sequence parallelism over tensor {} does not divide the sequence", tensor),

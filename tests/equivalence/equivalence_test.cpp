@@ -99,3 +99,19 @@ TEST_CASE("with sgd, integer data and steps that are powers of two, every mesh g
     prove(spec, i + 1, proof);
   }
 }
+
+TEST_CASE("fsdp that divides neither embed nor mlp nor vocab pads, alone and under tensor, at every ZeRO stage") {
+  for (const int stage : {1, 2, 3})
+    for (const std::int64_t tensor : {1, 2}) {
+      Case c{};
+      session::JobSpec spec = to_spec(c);
+      spec.mesh = {{"fsdp", 4}, {"tensor", tensor}};
+      spec.strategies.zero_stage = stage;
+      spec.model.embed = 6;   // shared by 2 of the 4
+      spec.model.mlp = 5;     // padded to 6, or to 8 with tensor
+      spec.model.vocab = 13;  // padded to 14, or to 16
+      spec.global_batch = 4 * spec.microbatch;
+      INFO("zero_stage ", stage, " tensor ", tensor);
+      prove(spec, 1, session::Proof{});
+    }
+}

@@ -110,19 +110,23 @@ TEST_CASE("Sequence parallelism splits the residual stream over the sequence") {
   CHECK(refused.verdict.needed == "a multiple of 4");
 }
 
-TEST_CASE("What fsdp cannot split of embed it splits of another dim that divides") {
+TEST_CASE("What fsdp cannot split of embed it splits of another dim, mlp and vocab padded") {
   Request r = request({{"fsdp", 48}, {"tensor", 4}});  // gcd(48, 64) = 16; 3 is left
-  r.sizes[at(Axis::mlp)] = 48;                         // 48 / 4 is a multiple of 3, vocab / 4 = 250 is not
+  r.sizes[at(Axis::mlp)] = 48;                         // 48 / 4 is a multiple of 3, vocab 1000 / 4 = 250 is not
   r.global_batch = 48;
   const Setup s = decide(r);
   REQUIRE(s.verdict.feasible);
   CHECK(axes_text(s.mesh) == "fsdp.0=16 fsdp.1=3 tensor=4");
   CHECK(text(s.tables.activations, s.mesh) == "kv_heads: tensor; mlp: tensor; vocab: tensor; batch: fsdp.0,fsdp.1");
   CHECK(wanted(s, Table::parameters, {{Axis::embed, 64}, {Axis::mlp, 48}}) == "[embed: fsdp.0, mlp: tensor,fsdp.1]");
-  CHECK(wanted(s, Table::parameters, {{Axis::vocab, 1000}, {Axis::embed, 64}}) == "[vocab: tensor, embed: fsdp.0]");
+  CHECK(s.padded[at(Axis::mlp)] == 48);
+  CHECK(s.padded[at(Axis::vocab)] == 1008);  // 84 x 12
+  CHECK(wanted(s, Table::parameters, {{Axis::vocab, 1008}, {Axis::embed, 64}}) ==
+        "[vocab: tensor,fsdp.1, embed: fsdp.0]");
   CHECK(wanted(s, Table::parameters, {{Axis::embed, 64}}) == "[embed: fsdp.0]");
-  REQUIRE(s.notes.size() == 1);
-  CHECK(s.notes[0].substr(0, 54) == "fsdp 48 splits embed 64 over 16 of its devices; the ot");
+  REQUIRE(s.notes.size() == 2);
+  CHECK(s.notes[0] == "vocab 1000 is padded to 1008 for fsdp 48");
+  CHECK(s.notes[1].substr(0, 54) == "fsdp 48 splits embed 64 over 16 of its devices; the ot");
 }
 
 TEST_CASE("All four strategies at once") {
