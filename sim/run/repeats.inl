@@ -119,7 +119,7 @@ void Repetition<B>::observe(Interpreter<B>& in) {
   }
   Past now;
   if (left < 1 || !describe(in, now.state, now.bases)) {
-    history_.clear();
+    forget_history();
     return;
   }
   for (std::size_t c = 0; c < in.state_.size(); ++c) {
@@ -127,16 +127,21 @@ void Repetition<B>::observe(Interpreter<B>& in) {
     now.spent.push_back(in.backend_.spent(static_cast<std::int32_t>(c)));
     now.calls.push_back(in.calls_[c]);
   }
+  now.hash = NumbersHash{}(now.state);
   for (std::size_t back = 1; back <= history_.size(); ++back) {
     const Past& then = history_[history_.size() - back];
     const auto period = static_cast<std::int64_t>(back);
-    if (left < period || then.state != now.state) continue;
+    if (left < period || then.hash != now.hash || then.state != now.state) continue;
     skip(in, then, now, period, left / period);
-    history_.clear();
+    forget_history();
     return;
   }
+  history_numbers_ += now.state.size();
   history_.push_back(std::move(now));
-  if (history_.size() > in.state_.size() + 1) history_.pop_front();
+  while (history_.size() > in.state_.size() + 1 || history_numbers_ > kMostHistory) {
+    history_numbers_ -= history_.front().state.size();
+    history_.pop_front();
+  }
 }
 
 template <Backend B>

@@ -68,7 +68,7 @@ class Repetition {
   std::vector<std::int64_t> relative_state(Interpreter<B>& in);
   // Drops what was observed so far; outcomes of calls stay true.
   void forget() {
-    history_.clear();
+    forget_history();
     for (Recording& r : recordings_) {
       r.active = r.inner = false;
       r.last = nullptr;
@@ -96,6 +96,7 @@ class Repetition {
   };
   struct Past {
     Numbers state;
+    std::size_t hash = 0;  // of `state`
     std::vector<std::int64_t> bases;
     std::vector<Spent> spent;
     std::vector<std::vector<std::int64_t>> calls;
@@ -118,15 +119,22 @@ class Repetition {
   bool describe_class(Interpreter<B>& in, State& s, std::int64_t base, Numbers& out);
   void describe_entry(Interpreter<B>& in, State& s, const Kept<TimeToken>& kept, std::int64_t base, Numbers& out);
   bool describe_meetings(Interpreter<B>& in, const std::vector<std::int64_t>& bases, Numbers& out);
+  void forget_history() {
+    history_.clear();
+    history_numbers_ = 0;
+  }
   static std::int64_t rank_of(Interpreter<B>& in, std::int32_t meeting);
   void skip(Interpreter<B>& in, const Past& then, const Past& now, std::int64_t period, std::int64_t times);
 
-  static constexpr std::size_t kMostOutcomes = 16384;  // a bound on memory; the rest is played
+  // Bounds on memory; what does not fit is played.
+  static constexpr std::size_t kMostOutcomes = 16384;
+  static constexpr std::size_t kMostHistory = std::size_t{1} << 23;  // numbers in the states of `history_`
 
   std::unordered_map<Numbers, Outcome, NumbersHash> outcomes_;
   std::vector<Recording> recordings_;
   std::vector<std::pair<std::int16_t, std::size_t>> matched_;  // scratch: slots and their entries in `few`
   std::deque<Past> history_;
+  std::size_t history_numbers_ = 0;  // in the states of `history_`
 };
 
 }  // namespace tpusim::run
