@@ -115,3 +115,18 @@ TEST_CASE("fsdp that divides neither embed nor mlp nor vocab pads, alone and und
       prove(spec, 1, session::Proof{});
     }
 }
+
+TEST_CASE("a run that is not finite on one device either proves nothing, and verification does not pass") {
+  session::JobSpec spec = to_spec({});
+  spec.mesh = {{"data", 2}};
+  spec.global_batch = 2 * spec.microbatch;
+  spec.optimizer.kind = ir::Optimizer::sgd;
+  spec.optimizer.learning_rate = 1e300;
+  session::Proof proof;
+  proof.gradient = proof.values = false;
+  const topologies::Chip chip = *topologies::find_chip("tpu-v4");
+  const result::Verification v = session::verify_spec(spec, fabric_for(spec, 1), chip, 1, proof);
+  CHECK_FALSE(v.passed);
+  INFO(v.culprit);
+  CHECK(v.culprit.find("not finite on one device either") != std::string::npos);
+}

@@ -23,6 +23,9 @@ void same_totals(const timing::StepTiming& folded, const timing::StepTiming& unf
   for (std::size_t t = 0; t < folded.transfers.size(); ++t) {
     REQUIRE(std::llround(unfolded.transfers[t].count * n) == std::llround(folded.transfers[t].count * n));
     REQUIRE(std::llround(unfolded.transfers[t].bytes * n) == std::llround(folded.transfers[t].bytes * n));
+    REQUIRE(unfolded.transfers[t].busy.value() == doctest::Approx(folded.transfers[t].busy.value()).epsilon(1e-12));
+    REQUIRE(unfolded.transfers[t].exposed.value() ==
+            doctest::Approx(folded.transfers[t].exposed.value()).epsilon(1e-12));
   }
 }
 

@@ -64,6 +64,9 @@ Shrunken shrink(const Job& job, const Planned& full) {
   spec.bucket_bytes = std::min<std::int64_t>(spec.bucket_bytes, 2048);
   // Large enough that a gradient which is zero but for rounding is not amplified.
   spec.optimizer.eps = std::max(spec.optimizer.eps, 1e-3);
+  // Small enough that three steps do not diverge: a run that does amplifies roundings until they look like faults.
+  spec.optimizer.learning_rate =
+      std::min(spec.optimizer.learning_rate, 1e-2 / std::max(1.0, spec.optimizer.weight_decay));
   const std::int64_t replicas = axis_size(spec, "data") * axis_size(spec, "fsdp");
   const std::int64_t microbatches = full.program.microbatches > 1 ? (axis_size(spec, "pipeline") > 1 ? 4 : 2) : 1;
   spec.microbatch = full.setup.microbatch > 1 ? 2 : 1;

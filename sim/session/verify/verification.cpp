@@ -146,7 +146,11 @@ struct Outcome {
   }
 };
 
-// The largest error and where it is.
+bool finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
+}
+
+// The largest error and where it is. What is not finite proves nothing, even where both runs agree on it.
 Finding compare_runs(const ShardedRun& run, const numeric::ReferenceModel& reference,
                      const std::vector<double>& losses) {
   Finding out;
@@ -158,9 +162,17 @@ Finding compare_runs(const ShardedRun& run, const numeric::ReferenceModel& refer
     note(run.stall, std::numeric_limits<double>::infinity());
     return out;
   }
+  if (!finite(losses)) {
+    note("the losses, which are not finite on one device either", std::numeric_limits<double>::infinity());
+    return out;
+  }
   note("the losses", relative_difference(run.losses, losses));
   for (const auto& [key, value] : reference.parameters()) {
     const auto there = run.parameters.find(key);
+    if (!finite(valid_entries(value))) {
+      note("parameter " + key + ", which is not finite on one device either", std::numeric_limits<double>::infinity());
+      return out;
+    }
     note("parameter " + key, there == run.parameters.end() ? std::numeric_limits<double>::infinity()
                                                            : relative_difference(there->second, valid_entries(value)));
   }
