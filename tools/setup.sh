@@ -10,6 +10,7 @@ tpusim_build_packages=(g++=g++ cmake=cmake ninja-build=ninja libboost-graph-dev 
 if [ -n "${TPUSIM_ECHARTS-}" ]; then tpusim_build_packages=("${tpusim_build_packages[@]/npm=npm/}"); fi
 tpusim_test_packages=(doctest-dev)
 tpusim_browser_packages=(chromium=chromium nodejs=node npm=npm)
+tpusim_bench_packages=(libbenchmark-dev)
 tpusim_lint_packages=(clang-format=clang-format clang-tidy=clang-tidy git=git)
 
 say() { printf 'tpusim: %s\n' "$*" >&2; }

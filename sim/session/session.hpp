@@ -20,6 +20,7 @@ struct Options {
   bool timeline = false;   // fill result.timeline, for --html and --trace
   std::string folder;      // where relative paths in the scenario start (its own folder)
   std::uint64_t seed = 1;  // of everything that is random in verification
+  int threads = 1;         // that verification's devices run on; no result depends on it
   // Called between stages of the work with what is being done and how much of it is done, 0..1.
   std::function<void(std::string_view stage, double fraction)> progress;
 };

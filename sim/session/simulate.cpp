@@ -136,7 +136,7 @@ result::Result simulate(const scenario::Scenario& scenario, const Options& optio
   }
   if (options.verify && job.spec.model.family != models::Family::fixed) {
     say(options, "verifying", 0.5);
-    out.verification = verify_job(job, planned, options.seed);
+    out.verification = verify_job(job, planned, options.seed, options.threads);
   }
   say(options, "done", 1);
   return out;

@@ -43,6 +43,6 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
 // losses and parameters over three optimizer steps, in shuffled order and in exactly the order in which timing
 // finished; (d) tallies: counted = charged; (e) every collective algorithm of the full plan alone, on at most 4 members
 // of each physical axis that it uses.
-result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed);
+result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed, int threads = 1);
 
 }  // namespace tpusim::session

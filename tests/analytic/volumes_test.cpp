@@ -126,6 +126,8 @@ TEST_CASE(
   CHECK(tensor_calls(false, ir::Remat::full, false) == Calls{{{"all-reduce", ir::Phase::forward}, 2},
                                                              {{"all-reduce", ir::Phase::recompute}, 1},
                                                              {{"all-reduce", ir::Phase::backward}, 2}});
+  // Side by side there is one sum, and it is the layer's own output: nothing is added.
+  CHECK(tensor_calls(false, ir::Remat::full, true) == tensor_calls(false, ir::Remat::none, true));
 }
 
 TEST_CASE("sequence parallelism has 4 gathers and 4 reduce-scatters instead, and 2 more gathers backward") {

@@ -37,13 +37,14 @@ struct Documents {
   bool operator==(const Documents&) const = default;
 };
 
-Documents documents(const char* text, std::uint64_t seed = 1) {
+Documents documents(const char* text, std::uint64_t seed = 1, int threads = 1) {
   DiagnosticSink sink;
   const scenario::Scenario scenario = scenario::read(text, "s.json", sink);
   REQUIRE_FALSE(sink.has_errors());
   session::Options options;
   options.timeline = true;
   options.seed = seed;
+  options.threads = threads;
   const result::Result result = session::simulate(scenario, options);
   REQUIRE(result.verification.has_value());
   CHECK(result.verification->passed);
@@ -84,6 +85,13 @@ TEST_CASE(
     CHECK((first == second));
   }
   CHECK(documents(kTpu, 1).json != documents(kTpu, 2).json);
+}
+
+TEST_CASE("the documents are the same bytes on one, two, five and sixteen threads") {
+  for (const char* text : {kTpu, kGpu}) {
+    const Documents alone = documents(text);
+    for (int threads : {2, 5, 16}) CHECK((documents(text, 1, threads) == alone));
+  }
 }
 
 TEST_CASE("two sessions in two threads give what each gives alone") {

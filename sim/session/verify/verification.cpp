@@ -293,10 +293,12 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
   return o.out;
 }
 
-result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed) {
+result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed, int threads) {
   const Shrunken small = shrink(job, full);
   Outcome o;
-  o.out = verify_spec(small.spec, small.fabric, job.cluster.chip, seed);
+  Proof proof;
+  proof.threads = threads;
+  o.out = verify_spec(small.spec, small.fabric, job.cluster.chip, seed, proof);
   const Finding collectives = check_collectives(full.program, seed);
   o.check("every collective algorithm of the plan gives what its collective is defined to give",
           collectives.culprit.empty(),
