@@ -60,7 +60,9 @@ class Table {
 
   void title() {
     const Facts f = facts(r_);
-    out_ += paint(truncate(printable(f.title), width_), kBold) + "\n";
+    std::string name = printable(f.title);
+    std::replace(name.begin(), name.end(), '\n', ' ');
+    out_ += paint(truncate(name, width_), kBold) + "\n";
     item("model", f.model);
     if (!f.cluster.empty()) item("cluster", f.cluster);
     item("mesh", f.mesh);

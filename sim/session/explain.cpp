@@ -40,8 +40,20 @@ std::string explain_tables(const Planned& planned) {
   return text;
 }
 
+// In which order the data of a plan over several axes takes them, as far as its first part goes: " [x, y]".
+std::string order_of_axes(const plan::CollectivePlan& plan, const fabric::Fabric& fabric) {
+  if (plan.axes.size() < 2) return "";
+  std::vector<std::string_view> names;
+  for (const plan::Phase& phase : plan.phases)
+    if (!phase.works.empty() && names.size() < plan.axes.size()) {
+      const plan::GroupAxis& axis = plan.axes[static_cast<std::size_t>(phase.works.front().axis)];
+      names.push_back(fabric.axes[static_cast<std::size_t>(axis.physical)].name);
+    }
+  return fmt::format(" [{}]", fmt::join(names, ", "));
+}
+
 // Collectives that are alike but for what they carry have the same candidates: each kind is shown once.
-std::string explain_collectives(const Planned& planned) {
+std::string explain_collectives(const Planned& planned, const fabric::Fabric& fabric) {
   std::string text =
       "collectives: candidates, cheapest first; the first is taken (V: bytes in all, a: a step's latency, W: one "
       "link's "
@@ -68,9 +80,9 @@ std::string explain_collectives(const Planned& planned) {
     for (const plan::Candidate& candidate :
          plan::candidates(plan.kind, plan.reduction, c.elements, plan.element_bytes, plan.axes))
       text +=
-          fmt::format("    {}: {} = {} + {} = {}\n", candidate.plan.algorithm, plan::formula_of(candidate.plan, bytes),
-                      format_seconds(candidate.alpha_term), format_seconds(candidate.beta_term),
-                      format_seconds(candidate.alpha_term + candidate.beta_term));
+          fmt::format("    {}{}: {} = {} + {} = {}\n", candidate.plan.algorithm, order_of_axes(candidate.plan, fabric),
+                      plan::formula_of(candidate.plan, bytes), format_seconds(candidate.alpha_term),
+                      format_seconds(candidate.beta_term), format_seconds(candidate.alpha_term + candidate.beta_term));
   }
   return text;
 }
@@ -154,7 +166,7 @@ std::string explain(const scenario::Scenario& scenario, const Options& options) 
     scenario::locate(all, scenario.source);
     throw ScenarioError(all);
   }
-  return explain_mesh(*job, planned) + explain_tables(planned) + explain_collectives(planned) +
+  return explain_mesh(*job, planned) + explain_tables(planned) + explain_collectives(planned, job->cluster.fabric) +
          explain_kernels(*job, planned.program) + plan::print(planned.program) + explain_numbers(*job, planned.program);
 }
 

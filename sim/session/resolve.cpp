@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -55,8 +56,9 @@ ir::DType convert(scenario::DType d) {
 }
 
 std::optional<std::string> read_file(const std::string& path) {
+  std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
+  if (!file || std::filesystem::is_directory(path, ignored)) return std::nullopt;
   std::string text(std::size_t{1} << 20, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -123,3 +123,9 @@ TEST_CASE("a chip whose memory has no bound is said to be unlimited, and shares 
   CHECK(has(text,
             "\nMemory of the fullest chip: 12 GiB of unlimited, fits\n  parameters         3 GiB  25.0 %"));  // 3 / 12
 }
+
+TEST_CASE("a name with a newline in it stays one line of the table") {
+  result::Result r = samples::quickstart();
+  r.scenario_json = R"({"version":1,"name":"one\ntwo","model":"gpt2"})";
+  CHECK(table(r).rfind("one two\n", 0) == 0);
+}
