@@ -6,6 +6,7 @@
 // switch) and an axis of level `host` (through each chip's or host's network card).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +24,32 @@ enum class Link {
   switched  // every member has one full-duplex port into a non-blocking switch (NVSwitch, leaf/spine, DCN)
 };
 
+// How the members of one line of a group carry out a collective among themselves.
+enum class Algorithm : std::uint8_t {
+  ring,                // one way round
+  bidirectional_ring,  // both ways, the shortest way round
+  line,                // both ways along an open line
+  halving_doubling,    // ceil(log2 n) steps, each over twice the distance (through a switch)
+  direct,              // everyone to everyone in one step (through a switch)
+  double_tree,         // an all-reduce up and down two trees, each with half of the data, in a pipeline
+  in_network           // an all-reduce whose sums and copies the switch makes, in a pipeline
+};
+
+// The form in which NCCL sends: `ll` 4 bytes of data with a 4-byte flag, `ll128` 120 with 8, `simple` without flags but
+// with a barrier. Source: NVIDIA/nccl src/graph/tuning.cc.
+enum class Protocol : std::uint8_t { none, ll, ll128, simple };
+
+// A way in which the machine's collective library works along a switched axis.
+struct Offer {
+  Algorithm algorithm = Algorithm::ring;
+  Protocol protocol = Protocol::none;
+  Seconds base;         // once for each collective
+  Seconds alpha;        // of one step
+  BytesPerSecond beta;  // one direction of one member's port
+  bool operator==(const Offer&) const = default;
+};
+constexpr std::size_t max_offers = 12;
+
 struct PhysicalAxis {
   std::string name;  // "x", "y", "z", "chip", "host", "slice"
   std::int64_t size = 1;
@@ -31,6 +58,8 @@ struct PhysicalAxis {
   Seconds alpha;        // latency of one hop (ring, line) or of one message through the switch
   BytesPerSecond beta;  // one direction of one link or port, per chip: for a port shared by the chips of a host this is
                         // a chip's share
+  // Of a switched axis, at most max_offers; without any it is rings with this alpha and beta.
+  std::vector<Offer> offers = {};
   bool operator==(const PhysicalAxis&) const = default;
 };
 

@@ -24,8 +24,9 @@ std::int32_t on_line(const plan::CollectivePlan& plan, std::int32_t member, std:
 // A reduce-scatter is the all-gather backwards, with senders and receivers exchanged.
 std::vector<plan::LineStep> work_steps(const plan::CollectivePlan& plan, const plan::Phase::Work& work,
                                        plan::LineSteps steps_of) {
-  std::vector<plan::LineStep> steps = steps_of(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size);
-  if (!work.reduce) return steps;
+  std::vector<plan::LineStep> steps =
+      steps_of(work.algorithm, plan.axes[static_cast<std::size_t>(work.axis)].size, work.pieces);
+  if (!work.reduce || plan::reduces_in_place(work.algorithm)) return steps;
   std::reverse(steps.begin(), steps.end());
   for (plan::LineStep& step : steps)
     for (plan::Move& m : step) std::swap(m.from, m.to);
@@ -42,30 +43,39 @@ Transport::Transport(const plan::CollectivePlan& plan, plan::LineSteps steps_of)
     const std::size_t begin = steps_.size();
     for (std::size_t w = 0; w < plan.phases[p].works.size(); ++w) {
       const plan::Phase::Work& work = plan.phases[p].works[w];
-      const std::int64_t part = plan.part_elements[static_cast<std::size_t>(work.part)];
       const std::vector<plan::LineStep> steps = work_steps(plan, work, steps_of);
       if (steps_.size() < begin + steps.size()) steps_.resize(begin + steps.size());
       for (std::size_t s = 0; s < steps.size(); ++s) {
-        std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::int32_t> targets;
-        for (std::int32_t line = 0; line < plan.members; ++line) {
-          if (on_line(plan, line, work.axis, 0) != line) continue;
-          for (const plan::Move& m : steps[s]) {
-            Transfer transfer;
-            transfer.from = on_line(plan, line, work.axis, m.from);
-            transfer.to = on_line(plan, line, work.axis, m.to);
-            transfer.add = work.reduce;
-            transfer.target =
-                targets.try_emplace({line, m.to, m.chunk}, static_cast<std::int32_t>(steps_[begin + s].size()))
-                    .first->second;
-            const std::int64_t skipped = m.half == 2 ? plan::half_elements(part, 1) : 0;
-            for (std::int32_t slot : plan::chunk_slots(plan, p, w, line, m.chunk))
-              transfer.ranges.push_back(
-                  {slot * plan.shard_elements + part_begin[static_cast<std::size_t>(work.part)] + skipped,
-                   plan::half_elements(part, m.half)});
-            steps_[begin + s].push_back(std::move(transfer));
-          }
-        }
+        add_step(p, w, part_begin[static_cast<std::size_t>(work.part)], steps[s], steps_[begin + s]);
       }
+    }
+  }
+}
+
+// The transfers of one step of a work on every line. `part_begin`: where the work's part begins in a slot.
+void Transport::add_step(std::size_t phase, std::size_t number, std::int64_t part_begin, const plan::LineStep& moves,
+                         Step& step) const {
+  const plan::Phase::Work& work = plan_.phases[phase].works[number];
+  const bool in_place = plan::reduces_in_place(work.algorithm);
+  const std::int64_t part = plan_.part_elements[static_cast<std::size_t>(work.part)];
+  const std::int64_t pieces = plan::pieces_of(work.algorithm, work.pieces);
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t>, std::int32_t> targets;
+  for (std::int32_t line = 0; line < plan_.members; ++line) {
+    if (on_line(plan_, line, work.axis, 0) != line) continue;
+    for (const plan::Move& m : moves) {
+      Transfer transfer;
+      transfer.from = on_line(plan_, line, work.axis, m.from);
+      transfer.to = on_line(plan_, line, work.axis, m.to);
+      transfer.add = in_place ? m.add : work.reduce;
+      transfer.free = m.free;
+      // Pieces of one chunk are different entries, but the halves of a ring meet in one order too.
+      transfer.target =
+          targets.try_emplace({line, m.to, m.chunk, in_place ? m.piece : 0}, static_cast<std::int32_t>(step.size()))
+              .first->second;
+      const plan::Piece piece = plan::piece_of(part, m.piece, pieces);
+      for (std::int32_t slot : plan::chunk_slots(plan_, phase, number, line, m.chunk))
+        transfer.ranges.push_back({slot * plan_.shard_elements + part_begin + piece.first, piece.count});
+      step.push_back(std::move(transfer));
     }
   }
 }
@@ -103,11 +113,15 @@ std::int64_t Transport::move(std::vector<std::vector<T>>& held, bool bf16, std::
     std::size_t next = 0;
     for (std::size_t i : order)
       for (const Range& r : step[i].ranges) {
+        if (!step[i].free) moved += r.count;
+        if (step[i].from == step[i].to) {  // through the switch and back
+          next += static_cast<std::size_t>(r.count);
+          continue;
+        }
         std::vector<T>& target = held[static_cast<std::size_t>(step[i].to)];
         for (std::int64_t e = r.first; e < r.first + r.count; ++e)
           apply(target[static_cast<std::size_t>(e)], wire[next++], step[i].add);
       }
-    moved += static_cast<std::int64_t>(next);
   }
   return moved;
 }

@@ -35,8 +35,11 @@ class Transport {
     std::int32_t target = 0;  // transfers of a step with equal target write the same entries: their order is kept
     std::vector<Range> ranges;
     bool add = false;
+    bool free = false;  // not counted: the switch makes the copy
   };
   using Step = std::vector<Transfer>;
+  void add_step(std::size_t phase, std::size_t number, std::int64_t part_begin, const plan::LineStep& moves,
+                Step& step) const;
   template <class T>
   std::int64_t move(std::vector<std::vector<T>>& held, bool bf16, std::uint64_t seed) const;
   template <class T>

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/inline_vector.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/ir/op.hpp"
 #include "sim/spmd/placement.hpp"
@@ -37,6 +38,7 @@ struct GroupAxis {
   std::int64_t physical_size = 1;
   Seconds alpha;        // of one hop; a step between neighbours crosses `stride` hops (ring, line) or one (switched)
   BytesPerSecond beta;  // one direction, not yet divided by sharing
+  InlineVector<fabric::Offer, fabric::max_offers> offers = {};
   bool operator==(const GroupAxis&) const = default;
 };
 // The group that mesh axes span, dimensions major to minor. Neighbouring parts of one physical axis are merged where
@@ -44,28 +46,57 @@ struct GroupAxis {
 std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placement& placement,
                                   const fabric::Fabric& fabric);
 
-enum class LineAlgorithm : std::uint8_t { ring, bidirectional_ring, line };
+using LineAlgorithm = fabric::Algorithm;
 std::string_view name_of(LineAlgorithm algorithm);
+std::string_view name_of(fabric::Protocol protocol);  // "" for none
+// Double trees and reduction in the network carry out an all-reduce by themselves; the others gather and scatter.
+bool reduces_in_place(LineAlgorithm algorithm);
 
-// One transfer of a one-dimensional algorithm on n members: `from` sends (part of) chunk `chunk` to its neighbour `to`.
-// In an all-gather chunk c starts at member c and is copied; in a reduce-scatter it is added and ends at member c.
+// One transfer of a one-dimensional algorithm on n members: `from` sends (a piece of) chunk `chunk` to `to`. In an
+// all-gather chunk c starts at member c and is copied; in a reduce-scatter it is added and ends at member c; in an
+// all-reduce in place everyone starts with its own values of every chunk and ends with the sums.
 struct Move {
+  static constexpr std::int32_t every_chunk = -1;
   std::int32_t from = 0, to = 0, chunk = 0;
-  std::uint8_t half = 0;  // 0 whole, 1 first half (rounded up), 2 second half
+  std::int32_t piece = 0;  // 0 whole, else the piece 1 .. pieces_of(algorithm, pieces)
+  bool add = false;        // of an all-reduce in place: added to what is there, else put in its place
+  bool free = false;       // a further copy that the switch makes: it leaves nobody's port
+  // `from` == `to`: through the switch and back. Bytes on the port, without effect on the values.
   bool operator==(const Move&) const = default;
 };
 using LineStep = std::vector<Move>;  // moves of one step happen at once; the next begins when all have ended
-// Steps of an all-gather; a reduce-scatter runs them backwards with from and to exchanged, adding.
-std::vector<LineStep> line_steps(LineAlgorithm algorithm, std::int64_t members);
+// Steps of an all-gather, which a reduce-scatter runs backwards with from and to exchanged, adding; or of an all-reduce
+// in place, in `pieces` pieces that follow one another (the length of the pipeline).
+std::vector<LineStep> line_steps(LineAlgorithm algorithm, std::int64_t members, std::int64_t pieces = 1);
 // `line_steps` unless a test puts another in its place, to see that the checks notice.
-using LineSteps = std::vector<LineStep> (*)(LineAlgorithm algorithm, std::int64_t members);
+using LineSteps = std::vector<LineStep> (*)(LineAlgorithm algorithm, std::int64_t members, std::int64_t pieces);
+// In how many pieces a chunk is cut: halves where it goes both ways round, `pieces` for each of two trees.
+std::int64_t pieces_of(LineAlgorithm algorithm, std::int64_t pieces);
+
+// What a step puts on the busiest link, or port, in each direction, in elements of one slot of a chunk: distinct steps
+// and how often each occurs. The same as line_steps says (tests compare the two), without writing the moves down.
+struct StepLoad {
+  std::int64_t count = 0;
+  std::int64_t forward = 0, backward = 0;  // of a port: out, in
+  bool operator==(const StepLoad&) const = default;
+};
+using StepLoads = InlineVector<StepLoad, 24>;
+StepLoads step_loads(LineAlgorithm algorithm, std::int64_t members, std::int64_t pieces, std::int64_t part_elements);
+
+// One of the two trees of `double_tree`: the parent of each member, -1 for the root. In the second every member's
+// number is mirrored, or shifted by one where n is odd, so that whoever has children in one is a leaf of the other (but
+// for the root). Source: P. Sanders, J. Speck, J. L. Traff, "Two-tree algorithms for full bandwidth broadcast,
+// reduction and scan", Parallel Computing 35(12), 2009.
+std::vector<std::int32_t> tree_parents(std::int64_t members, bool second);
 
 struct Phase {
   struct Work {
     std::int32_t part = 0;  // which part of the data
     std::int32_t axis = 0;  // index into Plan::axes
     LineAlgorithm algorithm = LineAlgorithm::ring;
-    bool reduce = false;                     // reduce-scatter along the axis, else all-gather
+    bool reduce = false;                     // reduce-scatter along the axis, else all-gather; or all-reduce in place
+    std::int8_t offer = -1;                  // index into GroupAxis::offers; -1: the axis's own alpha and beta
+    std::int64_t pieces = 1;                 // of an all-reduce in place
     InlineVector<std::int8_t, 8> free_axes;  // see chunk_slots
     std::int64_t slots = 1;                  // shards in one chunk: product of the sizes of free_axes
   };
@@ -109,11 +140,24 @@ CollectivePlan choose(CollectiveKind kind, ir::Reduction reduction, std::int64_t
 // ascending. Numeric moves, for each of these members' slots, the part's elements (or a half: first = rounded up).
 std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t phase, std::size_t work,
                                       std::int32_t member, std::int32_t chunk);
-// Elements of one slot that a move carries: all, the first half (rounded up) or the rest of `part_elements`.
-std::int64_t half_elements(std::int64_t part_elements, std::uint8_t half);
-// Seconds of one step of a work on an otherwise idle fabric, given the largest move of the step in elements per slot
-// and slots.
-Seconds step_seconds(const GroupAxis& axis, double bytes);
+// The elements [first, first + count) of one slot that a move carries of its `part_elements`: all, or piece 1 ..
+// pieces, which begin at ceil(k part_elements / pieces).
+struct Piece {
+  std::int64_t first = 0, count = 0;
+};
+Piece piece_of(std::int64_t part_elements, std::int32_t piece, std::int64_t pieces);
+// What a work pays on its axis: by its offer, or by the axis itself.
+struct LinkCost {
+  Seconds base, alpha;
+  BytesPerSecond beta;
+};
+LinkCost link_cost(const GroupAxis& axis, const Phase::Work& work);
+// Once for each collective: the largest `base` of its works.
+Seconds base_seconds(const CollectivePlan& plan);
+// Seconds of one step of a work on an otherwise idle fabric that puts `bytes` on its busiest link in each direction.
+Seconds step_seconds(const GroupAxis& axis, const Phase::Work& work, double bytes);
+// The same plan with another length of pipeline where it reduces in place (1 elsewhere); its bytes counted again.
+CollectivePlan with_pieces(CollectivePlan plan, std::int64_t pieces);
 
 // "" or the numbered rule that a plan breaks: every chunk ends where its definition says, exactly once (plan.c1 ...).
 std::string verify(const CollectivePlan& plan, LineSteps steps_of = &line_steps);

@@ -1,7 +1,7 @@
 #include "sim/timing/collective_time.hpp"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 
 #include "sim/base/checked.hpp"
 #include "sim/engine/fluid.hpp"
@@ -10,49 +10,16 @@ namespace tpusim::timing {
 
 namespace {
 
-// Bytes on the busiest link of each direction in one step.
-struct StepLoad {
-  std::int64_t forward = 0, backward = 0;
-  auto operator<=>(const StepLoad&) const = default;
-};
-
-// The distinct steps of a work and how often each occurs: what plan::line_steps puts on the busiest link in each
-// direction (tests compare the two), without writing the n (n-1) moves down.
-struct StepKind {
-  StepLoad load;
-  std::int64_t count = 0;
-};
-std::array<StepKind, 2> step_kinds(const plan::CollectivePlan& plan, const plan::Phase::Work& work) {
-  const std::int64_t n = plan.axes[static_cast<std::size_t>(work.axis)].size;
-  const std::int64_t part = plan.part_elements[static_cast<std::size_t>(work.part)];
-  const auto bytes = [&](std::uint8_t half) {
-    return checked_mul(checked_mul(plan::half_elements(part, half), work.slots, "the bytes of a transfer"),
-                       plan.element_bytes, "the bytes of a transfer");
-  };
-  switch (work.algorithm) {
-    case plan::LineAlgorithm::ring:
-      return {StepKind{{bytes(0), 0}, n - 1}, {}};
-    case plan::LineAlgorithm::bidirectional_ring: {
-      // Both ways at once; the opposite chunk of an even ring goes by halves in the last step. With two members both
-      // ways lead to the other one, over a link each.
-      if (n % 2 != 0) return {StepKind{{bytes(0), bytes(0)}, n / 2}, {}};
-      return {StepKind{{bytes(0), bytes(0)}, n / 2 - 1}, StepKind{{bytes(1), bytes(2)}, 1}};
-    }
-    case plan::LineAlgorithm::line:  // until the last step some member still has a chunk to pass on, each way
-      return {StepKind{{bytes(0), bytes(0)}, n - 1}, {}};
-  }
-  return {};
-}
-
-SimTime step_time(const plan::GroupAxis& axis, const StepLoad& load, double speed) {
+SimTime step_time(const plan::GroupAxis& axis, const plan::LinkCost& cost, std::int64_t forward, std::int64_t backward,
+                  double speed) {
   engine::Simulator simulator;
   engine::FluidNetwork network(simulator);
   const bool switched = axis.link == fabric::Link::switched;
   const std::int64_t sharing = switched ? 1 : axis.stride;
-  const SimTime latency = SimTime::from(axis.alpha * static_cast<double>(sharing));
-  for (std::int64_t bytes : {load.forward, load.backward}) {
+  const SimTime latency = SimTime::from(cost.alpha * static_cast<double>(sharing));
+  for (std::int64_t bytes : {forward, backward}) {
     if (bytes == 0) continue;
-    const engine::LinkId link = network.add_link(axis.beta * speed);
+    const engine::LinkId link = network.add_link(cost.beta * speed);
     network.start({{{link, sharing}},
                    Bytes(static_cast<double>(bytes)),
                    latency,
@@ -73,14 +40,21 @@ double speed_of(const plan::GroupAxis& axis, const fabric::Fabric& fabric, const
 SimTime collective_time(const plan::CollectivePlan& plan, Seconds overhead, const fabric::Fabric& fabric,
                         const SpeedUp& speed_up) {
   if (plan.phases.empty()) return {};
-  SimTime total = SimTime::from(overhead);
+  SimTime total = SimTime::from(overhead + plan::base_seconds(plan));
   for (const plan::Phase& phase : plan.phases) {
     SimTime slowest;
     for (const plan::Phase::Work& work : phase.works) {
       const plan::GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
       SimTime time;
-      for (const StepKind& step : step_kinds(plan, work))
-        if (step.count > 0) time += step_time(axis, step.load, speed_of(axis, fabric, speed_up)) * step.count;
+      const plan::LinkCost cost = plan::link_cost(axis, work);
+      const auto bytes = [&](std::int64_t elements) {
+        return checked_mul(checked_mul(elements, work.slots, "the bytes of a transfer"), plan.element_bytes,
+                           "the bytes of a transfer");
+      };
+      for (const plan::StepLoad& step : plan::step_loads(work.algorithm, axis.size, work.pieces,
+                                                         plan.part_elements[static_cast<std::size_t>(work.part)]))
+        time += step_time(axis, cost, bytes(step.forward), bytes(step.backward), speed_of(axis, fabric, speed_up)) *
+                step.count;
       slowest = max(slowest, time);
     }
     total += slowest;

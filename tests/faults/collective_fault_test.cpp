@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "faults_support.hpp"
 #include "sim/session/verify/parts.hpp"
@@ -26,8 +28,8 @@ struct Fault {
 };
 Fault fault;
 
-std::vector<plan::LineStep> wrong_steps(plan::LineAlgorithm algorithm, std::int64_t members) {
-  std::vector<plan::LineStep> steps = plan::line_steps(algorithm, members);
+std::vector<plan::LineStep> wrong_steps(plan::LineAlgorithm algorithm, std::int64_t members, std::int64_t pieces) {
+  std::vector<plan::LineStep> steps = plan::line_steps(algorithm, members, pieces);
   if (fault.what == What::nothing || algorithm != fault.algorithm || members != fault.members) return steps;
   plan::LineStep& step = steps[fault.step];
   const auto at = step.begin() + static_cast<std::ptrdiff_t>(fault.move);
@@ -51,6 +53,16 @@ plan::GroupAxis axis(int physical, std::int64_t size, fabric::Link link) {
   return {physical, size, 1, link, size, Seconds(1e-6), BytesPerSecond(1e9)};
 }
 
+// A switch along which every algorithm that one has is offered.
+plan::GroupAxis offering(int physical, std::int64_t size) {
+  plan::GroupAxis a = axis(physical, size, fabric::Link::switched);
+  for (plan::LineAlgorithm algorithm :
+       {plan::LineAlgorithm::ring, plan::LineAlgorithm::halving_doubling, plan::LineAlgorithm::direct,
+        plan::LineAlgorithm::double_tree, plan::LineAlgorithm::in_network})
+    a.offers.push_back({algorithm, fabric::Protocol::none, Seconds(0), a.alpha, a.beta});
+  return a;
+}
+
 // Every kind on rings, lines and switches of 2 to 4 members, alone and two at a time.
 std::vector<plan::CollectivePlan> all_plans() {
   std::vector<std::vector<plan::GroupAxis>> groups;
@@ -58,6 +70,8 @@ std::vector<plan::CollectivePlan> all_plans() {
     for (std::int64_t n : {2, 3, 4}) groups.push_back({axis(0, n, link)});
   groups.push_back({axis(0, 3, fabric::Link::ring), axis(1, 4, fabric::Link::ring)});
   groups.push_back({axis(0, 2, fabric::Link::switched), axis(1, 4, fabric::Link::line)});
+  for (std::int64_t n : {2, 3, 4}) groups.push_back({offering(0, n)});
+  groups.push_back({offering(0, 2), offering(1, 3)});
   std::vector<plan::CollectivePlan> out;
   for (const auto& group : groups) {
     std::int64_t members = 1;
@@ -86,12 +100,14 @@ TEST_CASE(
     fault = {};
     REQUIRE(culprit_of(plan) == "");
     const std::string name = fmt::format("collective {} ({})", plan::name_of(plan.kind), plan.algorithm);
-    std::set<std::pair<int, std::int64_t>> lines;
+    std::set<std::tuple<int, std::int64_t, std::int64_t>> lines;
     for (const plan::Phase& phase : plan.phases)
       for (const plan::Phase::Work& work : phase.works)
-        lines.emplace(static_cast<int>(work.algorithm), plan.axes[static_cast<std::size_t>(work.axis)].size);
-    for (const auto& [algorithm, members] : lines) {
-      const std::vector<plan::LineStep> steps = plan::line_steps(static_cast<plan::LineAlgorithm>(algorithm), members);
+        lines.emplace(static_cast<int>(work.algorithm), plan.axes[static_cast<std::size_t>(work.axis)].size,
+                      std::min<std::int64_t>(3, work.pieces));  // as the check cuts them
+    for (const auto& [algorithm, members, pieces] : lines) {
+      const std::vector<plan::LineStep> steps =
+          plan::line_steps(static_cast<plan::LineAlgorithm>(algorithm), members, pieces);
       for (std::size_t s = 0; s < steps.size(); ++s)
         for (std::size_t m = 0; m < steps[s].size(); ++m)
           for (What what : kFaults) {

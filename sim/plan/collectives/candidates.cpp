@@ -1,18 +1,22 @@
 // Which plans there are for a collective on a grid, and what the alpha-beta model says of each.
 //
 //   in order       the axes one after the other: a reduce-scatter along the first shrinks what the next has to carry,
-//   so slow
-//                  axes come last in a reduce-scatter and first in an all-gather (two-level plans over hosts and slices
-//                  are this)
+//   so
+//                  slow axes come last in a reduce-scatter and first in an all-gather (two-level plans over hosts and
+//                  slices are this); an all-reduce may take its last axis in place
 //   rotated parts  k axes: the data in k parts, part j beginning at axis j, so that all axes work at once (the
-//   multi-axis "bucket"
-//                  algorithm; its time is k floor(X/2) a + V(1-1/n)/(2kW) for k wrapped axes of size X)
-// The estimate of a phase is that of its slowest work, since the phases are in lockstep.
+//                  multi-axis "bucket" algorithm; its time is k floor(X/2) a + V(1-1/n)/(2kW) for k wrapped axes of
+//                  size X)
+// Along a ring or a line the link says which algorithms there are; along a switched axis the machine's offers do. A
+// group on one axis has each offer as a candidate; on several the cheapest is taken for each axis. The estimate of a
+// phase is that of its slowest work, since the phases are in lockstep.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "sim/base/check.hpp"
 #include "sim/base/checked.hpp"
 #include "sim/base/quantity_text.hpp"
 #include "sim/plan/collective_plan.hpp"
@@ -35,59 +39,133 @@ LineAlgorithm algorithm_for(fabric::Link link, bool two_way) {
   return LineAlgorithm::ring;
 }
 
+struct WorkTime {
+  Seconds alpha, beta;
+  std::int64_t steps = 0;
+  double bytes = 0;  // over one link, one direction
+  Seconds total() const { return alpha + beta; }
+};
+WorkTime work_time(const CollectivePlan& plan, const Phase::Work& work) {
+  const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
+  WorkTime time;
+  double elements = 0;
+  for (const StepLoad& load :
+       step_loads(work.algorithm, axis.size, work.pieces, plan.part_elements[static_cast<std::size_t>(work.part)])) {
+    time.steps += load.count;
+    elements += static_cast<double>(load.count) * static_cast<double>(std::max(load.forward, load.backward));
+  }
+  time.bytes = static_cast<double>(work.slots * plan.element_bytes) * elements;
+  const Seconds latency = step_seconds(axis, work, 0);
+  time.alpha = latency * static_cast<double>(time.steps);
+  time.beta = step_seconds(axis, work, time.bytes) - latency;
+  return time;
+}
+
+// How many pieces an all-reduce in place should be cut into: more fill the pipeline better and cost more steps. With x
+// the bytes that the pipeline's ends carry beyond a steady stream, t = ... + g a + x / (g W) is least at sqrt(x / (a
+// W)).
+std::int64_t best_pieces(const CollectivePlan& plan, const Phase::Work& work) {
+  constexpr double kMost = 1024;
+  const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
+  const LinkCost cost = link_cost(axis, work);
+  const auto n = static_cast<double>(axis.size);
+  const double bytes = static_cast<double>(plan.shard_elements) * static_cast<double>(plan.element_bytes);
+  const double depth = std::ceil(std::log2(n));
+  const double excess = work.algorithm == LineAlgorithm::in_network ? (n - 1) * bytes : (2 * depth - 1) * 2 * n * bytes;
+  const double step = (cost.alpha * cost.beta.value()).value();
+  const double best = step > 0 ? std::sqrt(excess / step) : kMost;
+  // No piece smaller than an element.
+  const double most = static_cast<double>(plan.shard_elements) / (work.algorithm == LineAlgorithm::double_tree ? 2 : 1);
+  return static_cast<std::int64_t>(std::clamp(std::round(best), 1.0, std::max(1.0, std::min(kMost, most))));
+}
+
+// Takes the cheapest of the axis's offers that does what the work is for, or the one that is `forced`.
+void take_offer(const CollectivePlan& plan, Phase::Work& work, bool in_place, int forced) {
+  const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
+  Phase::Work best = work;
+  bool found = false;
+  for (std::size_t i = 0; i < axis.offers.size(); ++i) {
+    if (reduces_in_place(axis.offers[i].algorithm) != in_place) continue;
+    if (forced >= 0 && forced != static_cast<int>(i)) continue;
+    work.offer = static_cast<std::int8_t>(i);
+    work.algorithm = axis.offers[i].algorithm;
+    work.pieces = in_place ? best_pieces(plan, work) : 1;
+    const auto total = [&](const Phase::Work& w) { return work_time(plan, w).total() + axis.offers[i].base; };
+    if (!found || total(work) < work_time(plan, best).total() + link_cost(axis, best).base) best = work;
+    found = true;
+  }
+  work = best;
+}
+
+bool offers(const GroupAxis& axis, bool in_place) {
+  return std::any_of(axis.offers.begin(), axis.offers.end(),
+                     [&](const fabric::Offer& o) { return reduces_in_place(o.algorithm) == in_place; });
+}
+
+// How the axes of a plan are worked on.
+struct Manner {
+  bool two_way = true;    // both ways round rings
+  bool in_place = false;  // the last axis of an all-reduce is reduced in place
+  int offer = -1;         // which offer of the only axis; -1: the cheapest of each
+};
+
 // The reduce-scatter works of one part that takes the axes in `order`.
-std::vector<Phase::Work> reduce_works(const CollectivePlan& plan, const Order& order, std::int32_t part, bool two_way) {
+std::vector<Phase::Work> reduce_works(const CollectivePlan& plan, const Order& order, std::int32_t part,
+                                      const Manner& manner) {
   std::vector<Phase::Work> works;
   for (std::size_t i = 0; i < order.size(); ++i) {
     Phase::Work work;
     work.part = part;
     work.axis = order[i];
-    work.algorithm = algorithm_for(plan.axes[static_cast<std::size_t>(order[i])].link, two_way);
+    work.algorithm = algorithm_for(plan.axes[static_cast<std::size_t>(order[i])].link, manner.two_way);
     work.reduce = true;
     for (std::size_t later = i + 1; later < order.size(); ++later) {
       work.free_axes.push_back(static_cast<std::int8_t>(order[later]));
       work.slots *= plan.axes[static_cast<std::size_t>(order[later])].size;
     }
+    take_offer(plan, work, manner.in_place && i + 1 == order.size(), manner.offer);
     works.push_back(work);
   }
   return works;
 }
 
 // An all-gather takes the axes in the opposite order, with the same free axes: it undoes the reduce-scatter.
-void fill_phases(CollectivePlan& plan, const std::vector<Order>& orders, bool two_way) {
+void fill_phases(CollectivePlan& plan, const std::vector<Order>& orders, const Manner& manner) {
   const std::size_t k = plan.axes.size();
   std::vector<Phase> reduce(k), gather(k);
   for (std::size_t part = 0; part < orders.size(); ++part) {
     if (plan.part_elements[part] == 0) continue;
-    std::vector<Phase::Work> works = reduce_works(plan, orders[part], static_cast<std::int32_t>(part), two_way);
+    std::vector<Phase::Work> works = reduce_works(plan, orders[part], static_cast<std::int32_t>(part), manner);
     for (std::size_t i = 0; i < k; ++i) {
       reduce[i].works.push_back(works[i]);
       works[i].reduce = false;
       gather[k - 1 - i].works.push_back(works[i]);
     }
   }
+  if (manner.in_place) gather.erase(gather.begin());
   if (plan.kind != CollectiveKind::all_gather) plan.phases = reduce;
   if (plan.kind != CollectiveKind::reduce_scatter) plan.phases.insert(plan.phases.end(), gather.begin(), gather.end());
 }
 
-// Largest number of elements per slot in a step of `algorithm` on a line of `n`, and whether the last step is halved.
-struct LineShape {
-  std::int64_t whole_steps = 0, half_steps = 0;
-  std::int64_t whole_moves = 0, first_half_moves = 0, second_half_moves = 0;
-};
-LineShape line_shape(LineAlgorithm algorithm, std::int64_t n) {
-  switch (algorithm) {
-    case LineAlgorithm::ring:
-      return {n - 1, 0, n * (n - 1), 0, 0};
-    case LineAlgorithm::line:
-      return {n - 1, 0, n * (n - 1), 0, 0};
-    case LineAlgorithm::bidirectional_ring: {
-      const bool even = n % 2 == 0;
-      const std::int64_t whole = even ? n / 2 - 1 : n / 2;
-      return {whole, even ? 1 : 0, 2 * n * whole, even ? n : 0, even ? n : 0};
-    }
-  }
-  return {};
+// Pads the shard so that the pieces of what is reduced in place are equal.
+void pad_to_pieces(CollectivePlan& plan) {
+  std::int64_t multiple = 1;
+  for (const Phase& phase : plan.phases)
+    for (const Phase::Work& work : phase.works)
+      if (reduces_in_place(work.algorithm)) multiple = pieces_of(work.algorithm, work.pieces);
+  if (multiple == 1) return;
+  TPUSIM_CHECK(plan.part_elements.size() == 1, "a plan in parts that reduces in place");
+  plan.shard_elements = plan.part_elements[0] = round_up(plan.shard_elements, multiple);
+}
+
+// Elements, for each slot of a chunk, that the members of a line of `n` send in all.
+std::int64_t line_elements(const Phase::Work& work, std::int64_t n, std::int64_t part) {
+  // Every chunk up and down each of n-1 edges, half of it in each tree.
+  if (work.algorithm == LineAlgorithm::double_tree) return checked_mul(checked_mul(2 * (n - 1), n), part);
+  // Every chunk from everyone to the switch, and its sum there again.
+  if (work.algorithm == LineAlgorithm::in_network) return checked_mul(checked_mul(n, n + 1), part);
+  // Every chunk reaches everyone else once.
+  return checked_mul(checked_mul(n, n - 1), part);
 }
 
 void count_bytes(CollectivePlan& plan) {
@@ -96,31 +174,11 @@ void count_bytes(CollectivePlan& plan) {
     for (const Phase::Work& work : phase.works) {
       const std::int64_t n = plan.axes[static_cast<std::size_t>(work.axis)].size;
       const std::int64_t e = plan.part_elements[static_cast<std::size_t>(work.part)];
-      const LineShape shape = line_shape(work.algorithm, n);
-      std::int64_t per_line = checked_mul(shape.whole_moves, e);
-      per_line = checked_add(per_line, checked_mul(shape.first_half_moves, half_elements(e, 1)));
-      per_line = checked_add(per_line, checked_mul(shape.second_half_moves, half_elements(e, 2)));
+      const std::int64_t per_line = line_elements(work, n, e);
       const std::int64_t lines = plan.members / n;
       plan.total_bytes = checked_add(
           plan.total_bytes, checked_mul(checked_mul(checked_mul(per_line, lines), work.slots), plan.element_bytes));
     }
-}
-
-struct WorkTime {
-  Seconds alpha, beta;
-  std::int64_t steps = 0;
-  double bytes = 0;  // over one link, one direction
-};
-WorkTime work_time(const CollectivePlan& plan, const Phase::Work& work) {
-  const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
-  const LineShape shape = line_shape(work.algorithm, axis.size);
-  const std::int64_t e = plan.part_elements[static_cast<std::size_t>(work.part)];
-  const double unit = static_cast<double>(work.slots * plan.element_bytes);
-  const double moved = unit * (static_cast<double>(shape.whole_steps) * static_cast<double>(e) +
-                               static_cast<double>(shape.half_steps) * static_cast<double>(half_elements(e, 1)));
-  const Seconds latency = step_seconds(axis, 0);
-  const std::int64_t steps = shape.whole_steps + shape.half_steps;
-  return {latency * static_cast<double>(steps), step_seconds(axis, moved) - latency, steps, moved};
 }
 
 // Of the slowest work of a phase, which is what the phase takes.
@@ -140,8 +198,13 @@ Candidate estimated(CollectivePlan plan) {
     candidate.alpha_term += worst.alpha;
     candidate.beta_term += worst.beta;
   }
+  candidate.alpha_term += base_seconds(plan);
   candidate.plan = std::move(plan);
   return candidate;
+}
+
+std::string protocol_text(fabric::Protocol protocol) {
+  return protocol == fabric::Protocol::none ? "" : fmt::format(" ({})", name_of(protocol));
 }
 
 // The first part's axes, in the order of a reduce-scatter.
@@ -155,8 +218,10 @@ std::string describe(const CollectivePlan& plan) {
     const Phase::Work& work = phase.works.front();
     const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
     if (!axes.empty()) axes += ", then ";
-    axes += fmt::format("{} of {}{}", name_of(work.algorithm), axis.size,
-                        axis.stride > 1 ? fmt::format(" (stride {})", axis.stride) : "");
+    axes +=
+        fmt::format("{} of {}{}{}", name_of(work.algorithm), axis.size,
+                    axis.stride > 1 ? fmt::format(" (stride {})", axis.stride) : "",
+                    work.offer < 0 ? "" : protocol_text(axis.offers[static_cast<std::size_t>(work.offer)].protocol));
   }
   const std::size_t parts = plan.part_elements.size();
   return parts == 1 ? axes : fmt::format("{} parts in rotated order: {}", parts, axes);
@@ -176,23 +241,15 @@ bool distinct_links(const std::vector<GroupAxis>& axes) {
 }
 
 // Of one part that takes the axes in `order`, which is the order of a reduce-scatter.
-Seconds time_in_order(const CollectivePlan& plan, const Order& order, bool two_way) {
+Seconds time_in_order(const CollectivePlan& plan, const Order& order, const Manner& manner) {
   Seconds sum;
-  Phase::Work work;
-  for (std::size_t i = order.size(); i-- > 0;) {
-    const GroupAxis& axis = plan.axes[static_cast<std::size_t>(order[i])];
-    work.axis = order[i];
-    work.algorithm = algorithm_for(axis.link, two_way);
-    const WorkTime time = work_time(plan, work);
-    sum += time.alpha + time.beta;
-    work.slots *= axis.size;
-  }
+  for (const Phase::Work& work : reduce_works(plan, order, 0, manner)) sum += work_time(plan, work).total();
   return sum;
 }
 
 // All orders of up to three axes are candidates; of four or five the cheapest is, without writing the others out; of
 // more, the one by falling rate, the best but for rounding.
-std::vector<Order> axis_orders(const CollectivePlan& plan, bool two_way) {
+std::vector<Order> axis_orders(const CollectivePlan& plan, const Manner& manner) {
   const std::vector<GroupAxis>& axes = plan.axes;
   Order order(axes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -204,9 +261,9 @@ std::vector<Order> axis_orders(const CollectivePlan& plan, bool two_way) {
   }
   if (axes.size() <= 5) {
     Order best = order;
-    Seconds least = time_in_order(plan, order, two_way);
+    Seconds least = time_in_order(plan, order, manner);
     while (std::next_permutation(order.begin(), order.end())) {
-      const Seconds time = time_in_order(plan, order, two_way);
+      const Seconds time = time_in_order(plan, order, manner);
       if (time < least) least = time, best = order;
     }
     return {best};
@@ -214,11 +271,55 @@ std::vector<Order> axis_orders(const CollectivePlan& plan, bool two_way) {
   const auto rate = [&](std::int32_t a) {
     const GroupAxis& axis = axes[static_cast<std::size_t>(a)];
     if (axis.link == fabric::Link::switched) return axis.beta.value();
-    const double ways = algorithm_for(axis.link, two_way) == LineAlgorithm::bidirectional_ring ? 2 : 1;
+    const double ways = algorithm_for(axis.link, manner.two_way) == LineAlgorithm::bidirectional_ring ? 2 : 1;
     return axis.beta.value() * ways / static_cast<double>(axis.stride);
   };
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return rate(a) > rate(b); });
   return {order};
+}
+
+CollectivePlan in_order(const CollectivePlan& whole, const Order& order, const Manner& manner) {
+  CollectivePlan plan = whole;
+  fill_phases(plan, {order}, manner);
+  pad_to_pieces(plan);
+  return plan;
+}
+
+CollectivePlan in_rotated_parts(const CollectivePlan& base, const Manner& manner) {
+  CollectivePlan plan = base;
+  const auto k = static_cast<std::int64_t>(plan.axes.size());
+  std::vector<Order> orders;
+  for (std::int64_t part = 0; part < k; ++part) {
+    plan.part_elements.push_back(base.shard_elements / k + (part < base.shard_elements % k ? 1 : 0));
+    Order order;
+    for (std::int64_t i = 0; i < k; ++i) order.push_back(static_cast<std::int32_t>((part + i) % k));
+    orders.push_back(std::move(order));
+  }
+  fill_phases(plan, orders, manner);
+  return plan;
+}
+
+// The ways to work on the axes: both ways round rings or one way; each offer of an only axis; an all-reduce by halves
+// or with its last axis in place.
+std::vector<Manner> manners(const CollectivePlan& plan) {
+  std::vector<Manner> out;
+  const std::vector<GroupAxis>& axes = plan.axes;
+  const auto any = [&](auto&& f) { return std::any_of(axes.begin(), axes.end(), f); };
+  const bool any_ring = any([](const GroupAxis& a) { return a.link == fabric::Link::ring; });
+  for (const bool in_place : {false, true}) {
+    if (in_place &&
+        (plan.kind != CollectiveKind::all_reduce || !any([](const GroupAxis& a) { return offers(a, true); })))
+      continue;
+    if (axes.size() == 1 && offers(axes[0], in_place)) {
+      for (std::size_t i = 0; i < axes[0].offers.size(); ++i)
+        if (reduces_in_place(axes[0].offers[i].algorithm) == in_place)
+          out.push_back({true, in_place, static_cast<int>(i)});
+    } else {
+      out.push_back({true, in_place, -1});
+      if (any_ring) out.push_back({false, in_place, -1});
+    }
+  }
+  return out;
 }
 
 // Candidates, cheapest first, not finished.
@@ -232,34 +333,20 @@ std::vector<Candidate> ranked(CollectiveKind kind, ir::Reduction reduction, std:
   base.element_bytes = element_bytes;
   base.shard_elements = ceil_div(elements, base.members);
   std::vector<Candidate> out;
+  CollectivePlan whole = base;
+  whole.part_elements = {whole.shard_elements};
   if (base.members == 1) {
-    base.part_elements = {base.shard_elements};
-    out.push_back(estimated(base));
+    out.push_back(estimated(whole));
     return out;
   }
-  bool any_ring = false;
-  for (const GroupAxis& axis : axes) any_ring = any_ring || axis.link == fabric::Link::ring;
-  const auto k = static_cast<std::int64_t>(axes.size());
-  for (int two_way = 1; two_way >= (any_ring ? 0 : 1); --two_way) {
-    CollectivePlan whole = base;
-    whole.part_elements = {whole.shard_elements};
-    for (const Order& order : axis_orders(whole, two_way == 1)) {
-      CollectivePlan plan = whole;
-      fill_phases(plan, {order}, two_way == 1);
-      out.push_back(estimated(std::move(plan)));
-    }
-    if (k > 1 && distinct_links(axes)) {
-      CollectivePlan plan = base;
-      std::vector<Order> orders;
-      for (std::int64_t part = 0; part < k; ++part) {
-        plan.part_elements.push_back(base.shard_elements / k + (part < base.shard_elements % k ? 1 : 0));
-        Order order;
-        for (std::int64_t i = 0; i < k; ++i) order.push_back(static_cast<std::int32_t>((part + i) % k));
-        orders.push_back(std::move(order));
-      }
-      fill_phases(plan, orders, two_way == 1);
-      out.push_back(estimated(std::move(plan)));
-    }
+  // Parts that begin at different axes are what a compiler writes for a torus; no library offers them.
+  const bool parts = axes.size() > 1 && distinct_links(axes) &&
+                     std::all_of(axes.begin(), axes.end(), [](const GroupAxis& a) { return a.offers.empty(); });
+  for (const Manner& manner : manners(base)) {
+    for (const Order& order : axis_orders(whole, manner))
+      if (!manner.in_place || offers(axes[static_cast<std::size_t>(order.back())], true))
+        out.push_back(estimated(in_order(whole, order, manner)));
+    if (parts) out.push_back(estimated(in_rotated_parts(base, manner)));
   }
   std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) {
     return a.alpha_term + a.beta_term < b.alpha_term + b.beta_term;
@@ -269,9 +356,22 @@ std::vector<Candidate> ranked(CollectiveKind kind, ir::Reduction reduction, std:
 
 }  // namespace
 
+CollectivePlan with_pieces(CollectivePlan plan, std::int64_t pieces) {
+  for (Phase& phase : plan.phases)
+    for (Phase::Work& work : phase.works)
+      if (reduces_in_place(work.algorithm)) work.pieces = pieces;
+  pad_to_pieces(plan);
+  finish(plan);
+  return plan;
+}
+
 std::string formula_of(const CollectivePlan& plan, double bytes) {
   std::string symbols, numbers;
   const auto add = [](std::string& text, const std::string& term) { text += (text.empty() ? "" : " + ") + term; };
+  if (const Seconds base = base_seconds(plan); base > Seconds()) {
+    add(symbols, "b");
+    add(numbers, format_seconds(base));
+  }
   for (const Phase& phase : plan.phases) {
     const WorkTime time = phase_time(plan, phase);
     if (time.steps == 0) continue;

@@ -1,5 +1,8 @@
 // The grid that a replica group forms on the machine, and where the data of a plan lies on it.
+#include <algorithm>
+
 #include "sim/base/check.hpp"
+#include "sim/base/checked.hpp"
 #include "sim/plan/collective_plan.hpp"
 
 namespace tpusim::plan {
@@ -18,6 +21,7 @@ std::vector<GroupAxis> group_axes(const ir::MeshAxes& axes, const spmd::Placemen
       axis.physical_size = physical.size;
       axis.alpha = physical.alpha;
       axis.beta = physical.beta;
+      for (const fabric::Offer& offer : physical.offers) axis.offers.push_back(offer);
       if (!out.empty() && out.back().physical == axis.physical && out.back().stride == axis.stride * axis.size) {
         out.back().size *= axis.size;
         out.back().stride = axis.stride;
@@ -50,7 +54,7 @@ std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t ph
   std::vector<std::int32_t> slots = {0};
   for (int i = 0; i < k; ++i) {
     const auto size = static_cast<std::int32_t>(plan.axes[static_cast<std::size_t>(i)].size);
-    const bool free = w.free_axes.contains(static_cast<std::int8_t>(i));
+    const bool free = w.free_axes.contains(static_cast<std::int8_t>(i)) || (chunk == Move::every_chunk && i == w.axis);
     std::vector<std::int32_t> next;
     for (std::int32_t slot : slots) {
       if (free)
@@ -63,16 +67,32 @@ std::vector<std::int32_t> chunk_slots(const CollectivePlan& plan, std::size_t ph
   return slots;
 }
 
-std::int64_t half_elements(std::int64_t part_elements, std::uint8_t half) {
-  const std::int64_t first = (part_elements + 1) / 2;
-  return half == 0 ? part_elements : half == 1 ? first : part_elements - first;
+Piece piece_of(std::int64_t part_elements, std::int32_t piece, std::int64_t pieces) {
+  if (piece == 0) return {0, part_elements};
+  const auto begin = [&](std::int64_t k) { return ceil_div(checked_mul(k, part_elements, "the elements"), pieces); };
+  return {begin(piece - 1), begin(piece) - begin(piece - 1)};
 }
 
-Seconds step_seconds(const GroupAxis& axis, double bytes) {
-  if (axis.link == fabric::Link::switched) return axis.alpha + Bytes(bytes) / axis.beta;
+LinkCost link_cost(const GroupAxis& axis, const Phase::Work& work) {
+  if (work.offer < 0) return {Seconds(), axis.alpha, axis.beta};
+  const fabric::Offer& offer = axis.offers[static_cast<std::size_t>(work.offer)];
+  return {offer.base, offer.alpha, offer.beta};
+}
+
+Seconds base_seconds(const CollectivePlan& plan) {
+  Seconds base;
+  for (const Phase& phase : plan.phases)
+    for (const Phase::Work& work : phase.works)
+      base = std::max(base, link_cost(plan.axes[static_cast<std::size_t>(work.axis)], work).base);
+  return base;
+}
+
+Seconds step_seconds(const GroupAxis& axis, const Phase::Work& work, double bytes) {
+  const LinkCost cost = link_cost(axis, work);
+  if (axis.link == fabric::Link::switched) return cost.alpha + Bytes(bytes) / cost.beta;
   // `stride` groups interleave on the same links, and a neighbour is `stride` hops away.
   const auto stride = static_cast<double>(axis.stride);
-  return axis.alpha * stride + Bytes(bytes) * stride / axis.beta;
+  return cost.alpha * stride + Bytes(bytes) * stride / cost.beta;
 }
 
 }  // namespace tpusim::plan

@@ -87,10 +87,10 @@ SimTime unfolded(const GroupAxis& a, LineAlgorithm algorithm, std::int64_t part_
     for (std::int64_t offset = 0; offset < a.stride; ++offset)
       for (const plan::Move& move : step) {
         const bool forward =
-            n == 2 && algorithm == LineAlgorithm::bidirectional_ring ? move.half != 2 : move.to == (move.from + 1) % n;
-        bytes[{move.from * a.stride + offset, forward}] += move.half == 0   ? part_bytes
-                                                           : move.half == 1 ? half_bytes_up
-                                                                            : half_bytes_down;
+            n == 2 && algorithm == LineAlgorithm::bidirectional_ring ? move.piece != 2 : move.to == (move.from + 1) % n;
+        bytes[{move.from * a.stride + offset, forward}] += move.piece == 0   ? part_bytes
+                                                           : move.piece == 1 ? half_bytes_up
+                                                                             : half_bytes_down;
       }
     for (const auto& [from, amount] : bytes) {
       std::vector<engine::Hop> route;
