@@ -84,6 +84,17 @@ std::vector<plan::CollectivePlan> all_plans() {
   return out;
 }
 
+// A misdirected move that is no fault: what goes through the switch and back lands where a sum replaces it, and what a
+// tree sends up past the parent, to one above it, is added there all the same.
+bool harmless(plan::LineAlgorithm algorithm, const plan::Move& move, std::int64_t members, std::int64_t pieces) {
+  if (algorithm == plan::LineAlgorithm::in_network) return move.from == move.to;
+  if (algorithm != plan::LineAlgorithm::double_tree || !move.add) return false;
+  const std::vector<std::int32_t> parents = plan::tree_parents(members, move.piece > pieces);
+  for (std::int32_t above = move.to; above >= 0; above = parents[static_cast<std::size_t>(above)])
+    if (above == (move.to + 1) % members) return true;
+  return false;
+}
+
 std::string culprit_of(const plan::CollectivePlan& plan) {
   plan::StepProgram program;
   program.plans.push_back(plan);
@@ -111,6 +122,9 @@ TEST_CASE(
       for (std::size_t s = 0; s < steps.size(); ++s)
         for (std::size_t m = 0; m < steps[s].size(); ++m)
           for (What what : kFaults) {
+            if (what == What::misdirect &&
+                harmless(static_cast<plan::LineAlgorithm>(algorithm), steps[s][m], members, pieces))
+              continue;
             fault = {what, static_cast<plan::LineAlgorithm>(algorithm), members, s, m};
             INFO(plan::name_of(fault.algorithm), ", step ", s, ", move ", m, ", fault ", static_cast<int>(what));
             REQUIRE(culprit_of(plan).find(name) == 0);

@@ -61,22 +61,26 @@ WorkTime work_time(const CollectivePlan& plan, const Phase::Work& work) {
   return time;
 }
 
-// How many pieces an all-reduce in place should be cut into: more fill the pipeline better and cost more steps. With x
-// the bytes that the pipeline's ends carry beyond a steady stream, t = ... + g a + x / (g W) is least at sqrt(x / (a
-// W)).
+// How many pieces an all-reduce in place should be cut into: more fill the pipeline better and cost more steps. Of g
+// pieces the steps carry L g + r pieces in all, L in a full step and r for what filling and draining add, so that with
+// b the bytes of one piece when there is but one, t = (g + const) a + (L + r/g) b / W, least at g = sqrt(r b / (a W)).
 std::int64_t best_pieces(const CollectivePlan& plan, const Phase::Work& work) {
-  constexpr double kMost = 1024;
+  constexpr std::int64_t kMost = 1024, kLong = 256;  // kLong: long enough for steps that are full
   const GroupAxis& axis = plan.axes[static_cast<std::size_t>(work.axis)];
   const LinkCost cost = link_cost(axis, work);
-  const auto n = static_cast<double>(axis.size);
-  const double bytes = static_cast<double>(plan.shard_elements) * static_cast<double>(plan.element_bytes);
-  const double depth = std::ceil(std::log2(n));
-  const double excess = work.algorithm == LineAlgorithm::in_network ? (n - 1) * bytes : (2 * depth - 1) * 2 * n * bytes;
-  const double step = (cost.alpha * cost.beta.value()).value();
-  const double best = step > 0 ? std::sqrt(excess / step) : kMost;
-  // No piece smaller than an element.
-  const double most = static_cast<double>(plan.shard_elements) / (work.algorithm == LineAlgorithm::double_tree ? 2 : 1);
-  return static_cast<std::int64_t>(std::clamp(std::round(best), 1.0, std::max(1.0, std::min(kMost, most))));
+  const std::int64_t cuts = pieces_of(work.algorithm, 1);
+  std::int64_t full = 0, all = 0;
+  for (const StepLoad& load : step_loads(work.algorithm, axis.size, kLong, cuts * kLong)) {
+    full = std::max({full, load.forward, load.backward});
+    all += load.count * std::max(load.forward, load.backward);
+  }
+  const auto ends = static_cast<double>(all - kLong * full);
+  const double piece =
+      static_cast<double>(plan.shard_elements) * static_cast<double>(plan.element_bytes) / static_cast<double>(cuts);
+  const double step = cost.alpha.value() * cost.beta.value();
+  const double best = step > 0 ? std::sqrt(std::max(0.0, ends * piece / step)) : static_cast<double>(kMost);
+  const double most = static_cast<double>(std::min(kMost, plan.shard_elements / cuts));  // no piece below an element
+  return static_cast<std::int64_t>(std::clamp(std::round(best), 1.0, std::max(1.0, most)));
 }
 
 // Takes the cheapest of the axis's offers that does what the work is for, or the one that is `forced`.
