@@ -158,6 +158,9 @@ Seconds base_seconds(const CollectivePlan& plan);
 Seconds step_seconds(const GroupAxis& axis, const Phase::Work& work, double bytes);
 // The same plan with another length of pipeline where it reduces in place (1 elsewhere); its bytes counted again.
 CollectivePlan with_pieces(CollectivePlan plan, std::int64_t pieces);
+// The same phases and works on axes of other sizes, with `part_elements` elements in every part that has any; its bytes
+// counted again.
+CollectivePlan resized(CollectivePlan plan, const std::vector<std::int64_t>& sizes, std::int64_t part_elements);
 
 // "" or the numbered rule that a plan breaks: every chunk ends where its definition says, exactly once (plan.c1 ...).
 std::string verify(const CollectivePlan& plan, LineSteps steps_of = &line_steps);

@@ -369,6 +369,29 @@ CollectivePlan with_pieces(CollectivePlan plan, std::int64_t pieces) {
   return plan;
 }
 
+CollectivePlan resized(CollectivePlan plan, const std::vector<std::int64_t>& sizes, std::int64_t part_elements) {
+  TPUSIM_CHECK(sizes.size() == plan.axes.size(), "sizes for other axes than a plan has");
+  plan.members = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    plan.axes[i].size = sizes[i];
+    plan.axes[i].physical_size = sizes[i] * plan.axes[i].stride;
+    plan.members *= sizes[i];
+  }
+  plan.shard_elements = 0;
+  for (std::int64_t& part : plan.part_elements) {
+    if (part > 0) part = part_elements;
+    plan.shard_elements += part;
+  }
+  for (Phase& phase : plan.phases)
+    for (Phase::Work& work : phase.works) {
+      work.slots = 1;
+      for (std::int8_t free : work.free_axes) work.slots *= sizes[static_cast<std::size_t>(free)];
+    }
+  pad_to_pieces(plan);
+  finish(plan);
+  return plan;
+}
+
 std::string formula_of(const CollectivePlan& plan, double bytes) {
   std::string symbols, numbers;
   const auto add = [](std::string& text, const std::string& term) { text += (text.empty() ? "" : " + ") + term; };

@@ -15,6 +15,12 @@ std::int64_t axis_size(const JobSpec& spec, std::string_view name) {
   return 1;
 }
 
+// Whether four members of a tensor axis have something of their own in the shrunken attention (see shrink_model): only
+// as many heads are kept as there are.
+bool four_ways(const models::ModelConfig& full) {
+  return full.family != models::Family::transformer || full.heads != full.kv_heads || full.kv_heads >= 4;
+}
+
 void shrink_mesh(JobSpec& spec, bool tensor_split) {
   std::int64_t devices = 1;
   for (strategies::RequestedAxis& axis : spec.mesh) {
@@ -27,7 +33,7 @@ void shrink_mesh(JobSpec& spec, bool tensor_split) {
   // A lone axis gets four members, so that a ring is more than an exchange.
   if (devices == 2)
     for (strategies::RequestedAxis& axis : spec.mesh)
-      if (axis.size == 2) axis.size = 4;
+      if (axis.size == 2 && (axis.name != "tensor" || four_ways(spec.model))) axis.size = 4;
 }
 
 void shrink_model(JobSpec& spec, const JobSpec& full) {

@@ -9,6 +9,7 @@
 #include "sim/run/interpreter.hpp"
 #include "sim/session/verify/parts.hpp"
 #include "sim/timing/step_time.hpp"
+#include "topologies/catalogue.hpp"
 
 namespace tpusim::session {
 
@@ -293,12 +294,62 @@ result::Verification verify_planned(const JobSpec& spec, const Planned& planned,
   return o.out;
 }
 
+namespace {
+
+// Whether three steps on one device stay finite, and of the size that they begin with: a run that grows amplifies
+// roundings until they look like faults.
+bool stays_tame(const JobSpec& spec, const Planned& planned, std::uint64_t seed, std::int64_t steps) {
+  constexpr double kGrowth = 1e3;
+  const numeric::InitialSettings settings{seed, 0.3, false};
+  const ir::Model plain = unpadded_model(spec, planned);
+  numeric::ReferenceModel one_device(plain, spec.optimizer, spec.gradient_dtype, spec.master_dtype, settings);
+  double first = 1;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const double loss = std::abs(one_device.step(step, planned.program.microbatches));
+    if (step == 0 && std::isfinite(loss)) first = std::max(first, loss);
+    if (!(loss <= kGrowth * first)) return false;
+  }
+  for (const auto& [key, value] : one_device.parameters())
+    for (const double x : valid_entries(value))
+      if (!(std::abs(x) <= kGrowth)) return false;
+  return true;
+}
+
+// The shrunken job with a learning rate at which it stays tame: without clipping, or with large decay, that may be far
+// below the job's own.
+void tame(Shrunken& small, std::uint64_t seed, std::int64_t steps) {
+  const Planned planned = make_plan(small.spec, small.fabric);
+  if (!planned.verdict) return;  // which verification will say
+  for (int tries = 0; tries < 20 && !stays_tame(small.spec, planned, seed, steps); ++tries)
+    small.spec.optimizer.learning_rate *= 1e-2;
+}
+
+// On the job's own chip and links, or, where those are so slow that even the small copy takes longer than can be timed,
+// on ordinary ones: any machine's order is one in which the plan may run.
+result::Verification verify_small(Shrunken small, const topologies::Chip& chip, std::uint64_t seed,
+                                  const Proof& proof) {
+  try {
+    return verify_spec(small.spec, small.fabric, chip, seed, proof);
+  } catch (const CapacityError&) {
+    for (fabric::PhysicalAxis& axis : small.fabric.axes) {
+      axis.alpha = Seconds(1e-6);
+      axis.beta = BytesPerSecond(1e11);
+      axis.offers.clear();
+    }
+    small.fabric.collective_overhead = Seconds();
+    return verify_spec(small.spec, small.fabric, *topologies::find_chip("tpu-v5p"), seed, proof);
+  }
+}
+
+}  // namespace
+
 result::Verification verify_job(const Job& job, const Planned& full, std::uint64_t seed, int threads) {
-  const Shrunken small = shrink(job, full);
+  Shrunken small = shrink(job, full);
   Outcome o;
   Proof proof;
   proof.threads = threads;
-  o.out = verify_spec(small.spec, small.fabric, job.cluster.chip, seed, proof);
+  tame(small, seed, proof.steps);
+  o.out = verify_small(std::move(small), job.cluster.chip, seed, proof);
   const Finding collectives = check_collectives(full.program, seed);
   o.check("every collective algorithm of the plan gives what its collective is defined to give",
           collectives.culprit.empty(),
