@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/control.hpp"
+
 namespace tpusim::reports {
 
 namespace {
@@ -43,10 +45,7 @@ std::string truncate(std::string_view text, std::size_t width) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F) c = ' ';
-  return out;
+  return without_controls(text, " ", "\n");
 }
 
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {

@@ -95,7 +95,8 @@ std::string range_error(FactRange range, double value) {
   const bool finite = std::isfinite(value);
   switch (range) {
     case FactRange::positive:
-      if (!finite || !(value > 0)) return "a finite number greater than 0";
+      // Below this, times leave what a double can hold.
+      if (!finite || !(value >= 1e-30)) return "a finite number of at least 1e-30";
       break;
     case FactRange::non_negative:
       if (!finite || !(value >= 0)) return "a finite number, 0 or more";

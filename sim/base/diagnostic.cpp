@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/base/control.hpp"
 
 namespace tpusim {
 namespace {
@@ -20,6 +21,14 @@ constexpr std::size_t kMaxChoices = 12;
 constexpr std::size_t kMaxShownBytes = 600;
 constexpr std::size_t kMaxComparedBytes = 64;
 
+// Of a UTF-8 sequence of 1 to 3 bytes.
+unsigned code_point(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0);
+  if (sequence.size() == 2) return (byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
+  return (byte(0) & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
+}
+
 // Control characters would let a file drive the terminal that shows the message, so they are spelt out.
 std::string printable(std::string_view text) {
   std::string out;
@@ -27,12 +36,14 @@ std::string printable(std::string_view text) {
   std::size_t end = clipped ? kMaxShownBytes : text.size();
   // Never cut inside a UTF-8 sequence: step back over its continuation bytes.
   while (clipped && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  for (const char c : text.substr(0, end)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F)
-      out += fmt::format("\\u{:04x}", byte);
-    else
-      out += c;
+  for (std::size_t i = 0; i < end; ++i) {
+    const std::size_t length = control_bytes(text.substr(i, end - i));
+    if (length == 0) {
+      out += text[i];
+      continue;
+    }
+    out += fmt::format("\\u{:04x}", code_point(text.substr(i, length)));
+    i += length - 1;
   }
   if (clipped) out += fmt::format("... ({} bytes)", text.size());
   return out;

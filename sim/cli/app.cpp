@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "sim/base/check.hpp"
+#include "sim/base/control.hpp"
 #include "sim/base/diagnostic.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/version.hpp"
@@ -37,8 +38,8 @@ std::vector<std::string> option_names(const CLI::App& parser) {
 }
 
 // A misspelt command or option is told with the nearest that there is.
-int say_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments,
-              const std::vector<std::unique_ptr<Command>>& commands, Streams& streams) {
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments,
+                       const std::vector<std::unique_ptr<Command>>& commands) {
   const Command* chosen = nullptr;
   std::vector<std::string> names;
   for (const auto& c : commands) {
@@ -46,19 +47,20 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, const std::vect
     if (c->parser->parsed()) chosen = c.get();
   }
   if (chosen == nullptr) {
+    std::string text;
     const auto first = std::find_if(arguments.begin(), arguments.end(),
                                     [](const std::string& a) { return a.empty() || a.front() != '-'; });
     if (first == arguments.end()) {
       const std::string near = arguments.empty() ? "" : nearest(arguments[0], option_names(app));
-      streams.err << "tpusim: " << (arguments.empty() ? "a command is expected" : "no such option: " + arguments[0])
-                  << (near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)) << '\n';
+      text =
+          fmt::format("tpusim: {}{}\n", arguments.empty() ? "a command is expected" : "no such option: " + arguments[0],
+                      near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
     } else {
       const std::string near = nearest(*first, names);
-      streams.err << fmt::format("tpusim: no command is called \"{}\"{}\n", *first,
-                                 near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
+      text = fmt::format("tpusim: no command is called \"{}\"{}\n", *first,
+                         near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
     }
-    streams.err << "commands: " << fmt::format("{}", fmt::join(names, ", ")) << "; tpusim --help says more\n";
-    return exit_usage;
+    return text + fmt::format("commands: {}; tpusim --help says more\n", fmt::join(names, ", "));
   }
   const std::string name = chosen->parser->get_name();
   const std::vector<std::string> options = option_names(*chosen->parser);
@@ -71,9 +73,7 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, const std::vect
     what = fmt::format("no such option: {}{}", option, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
     break;
   }
-  streams.err << fmt::format("tpusim {}: {}\n", name, what)
-              << fmt::format("tpusim {} --help says how it is used\n", name);
-  return exit_usage;
+  return fmt::format("tpusim {}: {}\ntpusim {} --help says how it is used\n", name, what, name);
 }
 
 int parse_and_run(const std::vector<std::string>& arguments, Streams& streams) {
@@ -95,7 +95,8 @@ int parse_and_run(const std::vector<std::string>& arguments, Streams& streams) {
     app.exit(success, streams.out, streams.err);
     return exit_done;
   } catch (const CLI::ParseError& error) {
-    return say_usage(app, error, arguments, commands, streams);
+    streams.err << without_controls(usage_text(app, error, arguments, commands), "?", "\n");
+    return exit_usage;
   }
   for (const auto& c : commands)
     if (c->parser->parsed()) return c->run(streams);

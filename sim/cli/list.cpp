@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/control.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/session/session.hpp"
 
@@ -37,7 +38,7 @@ class List : public Command {
     }
     if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
       const std::string near = nearest(kind_, kinds);
-      streams.err << fmt::format("tpusim list: no kind is called \"{}\"{}\nkinds: {}\n", kind_,
+      streams.err << fmt::format("tpusim list: no kind is called \"{}\"{}\nkinds: {}\n", without_controls(kind_, "?"),
                                  near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
                                  fmt::join(kinds, ", "));
       return exit_usage;

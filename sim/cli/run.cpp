@@ -6,6 +6,7 @@
 #include "reports/json.hpp"
 #include "reports/table.hpp"
 #include "reports/trace.hpp"
+#include "sim/base/control.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/input_output.hpp"
 #include "sim/cli/progress.hpp"
@@ -13,6 +14,21 @@
 
 namespace tpusim::cli {
 namespace {
+
+// Whether two names lead to one file, which need not be there yet.
+bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(fs::absolute(a, ignored), ignored) ==
+                                              fs::weakly_canonical(fs::absolute(b, ignored), ignored);
+}
+
+// A device (/dev/null, a terminal) may well be both.
+bool is_standard_output(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(path, "/dev/stdout", ignored) &&
+         !std::filesystem::is_character_file(path, ignored);
+}
 
 class Run : public Command {
  public:
@@ -39,14 +55,20 @@ class Run : public Command {
   }
 
   int run(Streams& streams) override {
-    if (!html_.empty() && html_ == trace_) {
-      streams.err << "tpusim run: --html and --trace name the same file, \"" << html_ << "\"; each needs its own\n";
+    if (!html_.empty() && !trace_.empty() && same_file(html_, trace_)) {
+      streams.err << "tpusim run: --html and --trace name the same file, \"" << without_controls(html_, "?")
+                  << "\"; each needs its own\n";
       return exit_usage;
     }
     for (const std::string* written : {&html_, &trace_}) {
       std::error_code ignored;
+      if (!written->empty() && is_standard_output(*written)) {
+        streams.err << "tpusim run: \"" << without_controls(*written, "?")
+                    << "\" is standard output, which belongs to the table or the JSON; another file name is expected\n";
+        return exit_usage;
+      }
       if (!written->empty() && std::filesystem::equivalent(*written, scenario_.file, ignored)) {
-        streams.err << "tpusim run: \"" << *written
+        streams.err << "tpusim run: \"" << without_controls(*written, "?")
                     << "\" is the scenario itself and would be lost; another file name is "
                     << "expected\n";
         return exit_usage;

@@ -191,6 +191,13 @@ std::optional<topologies::Chip> whole_chip(const scenario::ClusterSpec& spec, Di
     for (const std::string& key : missing) list += (list.empty() ? "" : ", ") + key;
     sink.error(Code::missing_key, "/cluster/chip",
                "a chip without a preset needs all its facts; missing: " + list + "; or name a preset to start from");
+    // Perhaps the preset is there under another name.
+    std::vector<std::string> names = {"preset"};
+    for (const topologies::OverrideKey& key : topologies::override_keys()) names.push_back(key.name);
+    for (const scenario::Override& o : spec.chip.overrides)
+      if (std::find(names.begin(), names.end(), o.name) == names.end())
+        sink.error(Code::unknown_key, "/cluster/chip/" + o.name, "a chip has no \"" + o.name + "\"",
+                   nearest(o.name, names), nearest_choices(o.name, names));
     return std::nullopt;
   }
   chip.slices.dimensions = static_cast<int>(spec.topology.size());

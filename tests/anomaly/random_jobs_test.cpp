@@ -67,7 +67,14 @@ class Generator {
         pick<std::int64_t>({16, 64, 100}), pick<std::int64_t>({64, 100}), flag(), flag());
   }
   std::string cluster(std::int64_t chips) {
-    switch (random_.below(3)) {
+    switch (random_.below(5)) {
+      case 3:
+        return torus(chips);
+      case 4: {
+        const std::int64_t per_host = chips % 8 == 0 ? 8 : chips % 4 == 0 ? 4 : chips % 2 == 0 ? 2 : 1;
+        return fmt::format("{{\"chip\": \"{}\", \"hosts\": {}, \"chips_per_host\": {}}}", name({"h100", "b200"}),
+                           chips / per_host, per_host);
+      }
       case 0:
         return fmt::format("{{\"chip\": \"a100-80gb\", \"hosts\": 1, \"chips_per_host\": {}}}", chips);
       case 1:
@@ -76,6 +83,14 @@ class Generator {
         return chips <= 16 ? fmt::format("{{\"chip\": \"tpu-v5e\", \"topology\": \"1x{}\"}}", chips)
                            : fmt::format("{{\"chip\": \"h200\", \"hosts\": {}, \"chips_per_host\": 1}}", chips);
     }
+  }
+  // Slices of three axes, whose sizes are the prime factors of `chips` dealt out at random.
+  std::string torus(std::int64_t chips) {
+    std::int64_t sizes[4] = {1, 1, 1, 1};
+    for (std::int64_t factor : {2, 3})
+      for (; chips % factor == 0; chips /= factor) sizes[random_.below(4)] *= factor;
+    return fmt::format("{{\"chip\": \"{}\", \"topology\": \"{}x{}x{}\", \"slices\": {}}}", name({"tpu-v4", "tpu-v5p"}),
+                       sizes[0], sizes[1], sizes[2], sizes[3]);
   }
   std::string training(std::int64_t replicas, bool mlp) {
     const std::int64_t microbatch = pick<std::int64_t>({1, 2, 3});
@@ -86,7 +101,7 @@ class Generator {
         replicas * microbatch * microbatches, microbatch, pick<std::int64_t>({1, 8, 16, 128, 1024}),
         name({"sgd", "momentum", "adam", "adamw", "adafactor"}),
         mlp ? name({"none", "full"}) : name({"none", "selective", "full"}), name({"bf16", "f32"}),
-        name({"bf16", "f32"}), random_.below(2));
+        name({"bf16", "f32"}), name({"0", "1", "1e9"}));
     if (!mlp) out += fmt::format(", \"attention\": \"{}\"", name({"flash", "unfused"}));
     return out + "}";
   }
@@ -99,11 +114,13 @@ struct Said {
   std::string out, err;
 };
 
-Said simulate(const std::string& scenario) {
+Said simulate(const std::string& scenario, bool verify = false) {
   std::istringstream in(scenario);
   std::ostringstream out, err;
   cli::Streams streams{in, out, err};
-  const int status = cli::run_command({"run", "-", "--no-verify", "--json"}, streams);
+  std::vector<std::string> words = {"run", "-", "--json"};
+  if (!verify) words.push_back("--no-verify");
+  const int status = cli::run_command(words, streams);
   return {status, out.str(), err.str()};
 }
 
@@ -136,4 +153,22 @@ TEST_CASE("a random job is answered or refused for a reason, its parts sum to it
   }
   CHECK(answered > 50);
   CHECK(refused > 20);
+}
+
+TEST_CASE("verification passes for every random job that can be planned: it never raises a false alarm") {
+  Generator generator(2);
+  int passed = 0;
+  for (int job = 0; job < 150; ++job) {
+    const std::string scenario = generator.scenario();
+    CAPTURE(scenario);
+    const Said said = simulate(scenario, true);
+    CAPTURE(said.err);
+    REQUIRE((said.status == cli::exit_done || said.status == cli::exit_impossible));
+    const result::Result r = result::from_json(said.out);
+    if (!r.verification) continue;
+    CAPTURE(r.verification->culprit);
+    CHECK(r.verification->passed);
+    ++passed;
+  }
+  CHECK(passed > 50);
 }
