@@ -25,7 +25,7 @@ void FluidNetwork::set_capacity(LinkId id, BytesPerSecond capacity) {
   if (l.sharing == Sharing::shared) {
     touch(id.index);
   } else {
-    for (std::int32_t h = l.first; h >= 0; h = hop(h).next) touch_flow(hop(h).slot);
+    for (const Crossing& c : l.flows) touch_flow(c.slot);
   }
 }
 
@@ -39,7 +39,7 @@ FlowId FluidNetwork::start(const FlowSpec& spec, Action done) {
   TPUSIM_CHECK(spec.route.size() <= 0xffff, "a route of " + std::to_string(spec.route.size()) + " hops");
   const std::int32_t slot = take_slot();
   FlowState& f = flow(slot);
-  store_route(f, slot, spec.route);
+  store_route(f, spec.route);
   f.number = next_number_++;
   f.phase = Phase::latency;
   f.rate = 0;
@@ -65,6 +65,7 @@ std::int32_t FluidNetwork::take_slot() {
     if (flows_.size() > 0x7ffffffe) capacity_error("the number of flows at one time");
     flows_.emplace_back();
     ends_.emplace_back();
+    marks_.push_back(Mark::none);
     new_rates_.push_back(0);
     return static_cast<std::int32_t>(flows_.size() - 1);
   }
@@ -74,7 +75,7 @@ std::int32_t FluidNetwork::take_slot() {
 }
 
 // A slot keeps its block of hops for the next flow, and changes it when a route is longer.
-void FluidNetwork::store_route(FlowState& f, std::int32_t slot, const std::vector<Hop>& route) {
+void FluidNetwork::store_route(FlowState& f, const std::vector<Hop>& route) {
   if (!route.empty() && (f.block < 0 || route.size() > std::size_t{1} << f.block)) {
     const int block = std::bit_width(route.size() - 1);
     if (free_blocks_.size() <= static_cast<std::size_t>(block))
@@ -94,7 +95,7 @@ void FluidNetwork::store_route(FlowState& f, std::int32_t slot, const std::vecto
   std::int32_t at = f.hops;
   for (const Sharing kind : {Sharing::shared, Sharing::non_blocking}) {
     for (const Hop& h : route)
-      if (link(h.link.index).sharing == kind) hop(at++) = {h.count, h.link.index, slot, -1, -1};
+      if (link(h.link.index).sharing == kind) hop(at++) = {h.count, h.link.index, -1};
     if (kind == Sharing::shared) f.shared = static_cast<std::uint16_t>(at - f.hops);
   }
   f.route = static_cast<std::uint16_t>(route.size());
@@ -128,11 +129,8 @@ Bytes FluidNetwork::remaining(FlowId id) const {
 
 BytesPerSecond FluidNetwork::load(LinkId id) const {
   std::vector<std::pair<double, std::int64_t>> rates;  // one entry per flow and hop over the link
-  for (std::int32_t h = links_.at(static_cast<std::size_t>(id.index)).first; h >= 0;) {
-    const HopState& state = hops_[static_cast<std::size_t>(h)];
-    rates.push_back({flows_[static_cast<std::size_t>(state.slot)].rate, state.count});
-    h = state.next;
-  }
+  for (const Crossing& c : links_.at(static_cast<std::size_t>(id.index)).flows)
+    rates.push_back({flows_[static_cast<std::size_t>(c.slot)].rate, hops_[static_cast<std::size_t>(c.hop)].count});
   std::sort(rates.begin(), rates.end());
   double sum = 0;
   for (std::size_t i = 0; i < rates.size();) {
@@ -151,11 +149,8 @@ void FluidNetwork::begin_moving(std::int32_t slot) {
   for (std::int32_t h = f.hops; h < f.hops + f.route; ++h) {
     HopState& state = hop(h);
     LinkState& l = link(state.link);
-    state.previous = -1;
-    state.next = l.first;
-    if (l.first >= 0) hop(l.first).previous = h;
-    l.first = h;
-    ++l.hops;
+    state.position = static_cast<std::int32_t>(l.flows.size());
+    l.flows.push_back({slot, h});
     if (l.sharing == Sharing::shared) touch(state.link);
   }
   if (f.shared == 0) touch_flow(slot);
@@ -168,9 +163,10 @@ void FluidNetwork::leave(std::int32_t slot) {
     for (std::int32_t h = f.hops; h < f.hops + f.route; ++h) {
       const HopState& state = hop(h);
       LinkState& l = link(state.link);
-      (state.previous >= 0 ? hop(state.previous).next : l.first) = state.next;
-      if (state.next >= 0) hop(state.next).previous = state.previous;
-      --l.hops;
+      const Crossing last = l.flows.back();
+      l.flows[static_cast<std::size_t>(state.position)] = last;
+      hop(last.hop).position = state.position;
+      l.flows.pop_back();
       if (l.sharing == Sharing::shared) touch(state.link);
     }
   } else {

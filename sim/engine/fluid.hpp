@@ -94,15 +94,17 @@ class FluidNetwork {
   std::uint64_t solves() const { return solves_; }
 
  private:
-  // One link of one flow's route. The hops over a link form a list, so that a flow leaves in O(its hops).
+  // One link of one flow's route, and where the link's list has it, so that a flow leaves in O(its hops).
   struct HopState {
     std::int64_t count = 0;
-    std::int32_t link = -1, slot = -1, next = -1, previous = -1;
+    std::int32_t link = -1, position = -1;
+  };
+  struct Crossing {
+    std::int32_t slot = -1, hop = -1;
   };
   struct LinkState {
     double capacity = 0;
-    std::int32_t first = -1;  // hops of moving flows
-    std::int32_t hops = 0;
+    std::vector<Crossing> flows;  // one entry per hop of a moving flow
     Sharing sharing = Sharing::shared;
     bool dirty = false, in_part = false, touched = false;
   };
@@ -126,13 +128,14 @@ class FluidNetwork {
     std::uint16_t shared = 0;
     Phase phase = Phase::free;
     std::int8_t block = -1;  // the block has 2^block hops
-    bool in_part = false, fixed = false;
   };
   struct FlowEnd {  // what only the end reads
     Action done;
     std::int64_t order = 0;
     Handle event;  // of a flow without bytes
   };
+  // Of a flow in a solve; apart from the flows, since every hop of a part asks for it and all of them fit into a cache.
+  enum class Mark : std::uint8_t { none, in_part, fixed };
   struct Ended {
     std::int64_t order;
     std::uint64_t number;
@@ -141,7 +144,7 @@ class FluidNetwork {
 
   const FlowState* find(FlowId id) const;  // nullptr when it has ended
   std::int32_t take_slot();
-  void store_route(FlowState& flow, std::int32_t slot, const std::vector<Hop>& route);
+  void store_route(FlowState& flow, const std::vector<Hop>& route);
   void begin_moving(std::int32_t slot);
   void leave(std::int32_t slot);  // out of its links; the slot is free
   void touch(std::int32_t link);
@@ -157,7 +160,6 @@ class FluidNetwork {
   void solve();
   bool solve_alone(std::int32_t link);
   void collect_part(std::int32_t seed_link);
-  void take_into_part(std::int32_t slot);
   void solve_part();
   void fill_part();
   double next_level(double level);
@@ -172,6 +174,7 @@ class FluidNetwork {
   LinkState& link(std::int32_t index) { return links_[static_cast<std::size_t>(index)]; }
   FlowState& flow(std::int32_t slot) { return flows_[static_cast<std::size_t>(slot)]; }
   HopState& hop(std::int32_t index) { return hops_[static_cast<std::size_t>(index)]; }
+  Mark& mark(std::int32_t slot) { return marks_[static_cast<std::size_t>(slot)]; }
   Filling& filling(std::int32_t index) { return fillings_[static_cast<std::size_t>(index)]; }
   auto place() {
     return [this](std::int32_t slot) -> CalendarPlace& { return flow(slot).place; };
@@ -195,6 +198,7 @@ class FluidNetwork {
   std::vector<Action> actions_;
   // The part of the network being solved.
   std::vector<Filling> fillings_;  // by link
+  std::vector<Mark> marks_;        // by slot; none between solves
   std::vector<double> new_rates_;  // by slot
   std::vector<std::int32_t> part_links_, part_flows_, full_, touched_;
   std::vector<std::pair<double, std::int32_t>> heap_, bounded_;  // links by share, flows by bound

@@ -57,21 +57,15 @@ void FluidNetwork::solve() {
 // A link without flows, or with one that crosses nothing else: no part to look for.
 bool FluidNetwork::solve_alone(std::int32_t index) {
   LinkState& l = link(index);
-  if (l.hops > 1) return false;
-  if (l.hops == 1) {
-    const HopState& h = hop(l.first);
-    const FlowState& f = flow(h.slot);
+  if (l.flows.size() > 1) return false;
+  if (l.flows.size() == 1) {
+    const Crossing c = l.flows[0];
+    const FlowState& f = flow(c.slot);
     if (f.shared > 1) return false;
-    apply_rate(h.slot, std::min(bound_of(f), l.capacity / static_cast<double>(h.count)));
+    apply_rate(c.slot, std::min(bound_of(f), l.capacity / static_cast<double>(hop(c.hop).count)));
   }
   l.dirty = false;
   return true;
-}
-
-void FluidNetwork::take_into_part(std::int32_t slot) {
-  flow(slot).in_part = true;
-  flow(slot).fixed = false;
-  part_flows_.push_back(slot);
 }
 
 // Everything connected with a link through flows, by breadth-first search.
@@ -86,11 +80,11 @@ void FluidNetwork::collect_part(std::int32_t seed) {
   };
   take_link(seed);
   for (std::size_t i = 0; i < part_links_.size(); ++i)
-    for (std::int32_t h = link(part_links_[i]).first; h >= 0; h = hop(h).next) {
-      const std::int32_t slot = hop(h).slot;
-      const FlowState& f = flow(slot);
-      if (f.in_part) continue;
-      take_into_part(slot);
+    for (const Crossing& c : link(part_links_[i]).flows) {
+      if (mark(c.slot) != Mark::none) continue;
+      mark(c.slot) = Mark::in_part;
+      part_flows_.push_back(c.slot);
+      const FlowState& f = flow(c.slot);
       for (std::int32_t k = f.hops; k < f.hops + f.shared; ++k) {
         take_link(hop(k).link);
         filling(hop(k).link).open += hop(k).count;
@@ -102,7 +96,7 @@ void FluidNetwork::solve_part() {
   fill_part();
   for (std::int32_t index : part_links_) link(index).in_part = false;
   for (std::int32_t slot : part_flows_) {
-    flow(slot).in_part = false;
+    mark(slot) = Mark::none;
     apply_rate(slot, new_rates_[static_cast<std::size_t>(slot)]);
   }
   part_links_.clear();
@@ -110,8 +104,8 @@ void FluidNetwork::solve_part() {
 }
 
 void FluidNetwork::fix_flow(std::int32_t slot, double rate) {
-  FlowState& f = flow(slot);
-  f.fixed = true;
+  const FlowState& f = flow(slot);
+  mark(slot) = Mark::fixed;
   new_rates_[static_cast<std::size_t>(slot)] = rate;
   for (std::int32_t h = f.hops; h < f.hops + f.shared; ++h) {
     const std::int32_t index = hop(h).link;
@@ -150,7 +144,7 @@ double FluidNetwork::next_level(double level) {
     heap_.pop_back();
     if (!stale) push_key(index);
   }
-  while (bounded_taken_ < bounded_.size() && flow(bounded_[bounded_taken_].second).fixed) ++bounded_taken_;
+  while (bounded_taken_ < bounded_.size() && mark(bounded_[bounded_taken_].second) == Mark::fixed) ++bounded_taken_;
   return bounded_taken_ < bounded_.size() ? std::min(next, bounded_[bounded_taken_].first) : next;
 }
 
@@ -170,13 +164,13 @@ std::size_t FluidNetwork::fix_full(double level, double next) {
   }
   std::size_t fixed = 0;
   for (std::int32_t index : full_)
-    for (std::int32_t h = link(index).first; h >= 0; h = hop(h).next)
-      if (!flow(hop(h).slot).fixed) {
-        fix_flow(hop(h).slot, next);
+    for (const Crossing& c : link(index).flows)
+      if (mark(c.slot) != Mark::fixed) {
+        fix_flow(c.slot, next);
         ++fixed;
       }
   for (; bounded_taken_ < bounded_.size() && bounded_[bounded_taken_].first <= limit; ++bounded_taken_)
-    if (!flow(bounded_[bounded_taken_].second).fixed) {
+    if (mark(bounded_[bounded_taken_].second) != Mark::fixed) {
       fix_flow(bounded_[bounded_taken_].second, next);
       ++fixed;
     }
@@ -210,7 +204,7 @@ void FluidNetwork::fill_part() {
     const double next = next_level(level);
     if (!std::isfinite(next)) {  // nothing limits the rest
       for (std::int32_t slot : part_flows_)
-        if (!flow(slot).fixed) new_rates_[static_cast<std::size_t>(slot)] = next;
+        if (mark(slot) != Mark::fixed) new_rates_[static_cast<std::size_t>(slot)] = next;
       return;
     }
     const std::size_t fixed = fix_full(level, next);
