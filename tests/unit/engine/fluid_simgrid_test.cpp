@@ -98,6 +98,48 @@ TEST_CASE("10,000 small random networks are max-min fair at every instant and en
   }
 }
 
+TEST_CASE("rates are the twin's after any mix of starts, ends, cancels and links that slow down, stop and recover") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed);
+    NetworkCase network = random_network(seed, 8, 1);
+    network.flows.clear();
+    Simulator sim;
+    FluidNetwork net(sim);
+    for (const LinkCase& l : network.links)
+      net.add_link(BytesPerSecond(l.rate), l.non_blocking ? Sharing::non_blocking : Sharing::shared);
+    std::vector<FlowId> ids;
+    for (int round = 0; round < 60; ++round) {
+      if (const std::uint64_t what = random.below(4); what < 2 || ids.empty()) {
+        FlowCase f;
+        FlowSpec spec;
+        for (std::size_t hops = random.below(5); hops > 0; --hops)  // a link may come twice
+          f.route.push_back(static_cast<int>(random.below(network.links.size())));
+        if (f.route.empty() || random.below(3) == 0) f.bound = 1e8 * static_cast<double>(1 + random.below(100));
+        for (int l : f.route) spec.route.push_back({LinkId(l), 1});
+        if (f.bound > 0) spec.bound = BytesPerSecond(f.bound);
+        spec.bytes = Bytes(1e5 * static_cast<double>(1 + random.below(100)));
+        network.flows.push_back(f);
+        ids.push_back(net.start(spec, Action{}));
+      } else if (what == 2) {
+        net.cancel(ids[random.below(ids.size())]);
+      } else {
+        const std::size_t l = random.below(network.links.size());
+        network.links[l].rate = 1e9 * static_cast<double>(random.below(20));
+        net.set_capacity(LinkId(l), BytesPerSecond(network.links[l].rate));
+      }
+      sim.run_until(sim.now() + SimTime::from_ps(static_cast<std::int64_t>(random.below(3)) * 1000000));
+      std::vector<std::size_t> moving;
+      for (std::size_t f = 0; f < ids.size(); ++f)
+        if (net.remaining(ids[f]).value() > 0) moving.push_back(f);
+      REQUIRE(moving.size() == net.active_flows());
+      const std::vector<double> rates = twin_rates(network, moving);
+      for (std::size_t f : moving)
+        // The twin adds a raise per round: some dozen roundings of at most 2^-53 of a link's capacity.
+        REQUIRE(std::abs(net.rate(ids[f]).value() - rates[f]) <= 1e-10 * std::max(1e9, rates[f]));
+    }
+  }
+}
+
 TEST_CASE("the order in which flows are started at one instant does not change when they end") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     NetworkCase network = random_network(seed);

@@ -108,7 +108,8 @@ std::vector<int> numbers(const std::string& text) {
   return out;
 }
 
-// Max-min rates of the moving flows: all unfrozen rates are raised by the smallest slack of a link or a bound.
+}  // namespace
+
 std::vector<double> twin_rates(const NetworkCase& network, const std::vector<std::size_t>& moving) {
   std::vector<double> rate(network.flows.size(), 0);
   std::vector<std::size_t> rising = moving;
@@ -139,8 +140,6 @@ std::vector<double> twin_rates(const NetworkCase& network, const std::vector<std
   }
   return rate;
 }
-
-}  // namespace
 
 std::vector<NetworkCase> read_cases(const std::string& path) {
   std::ifstream file(path);

@@ -36,5 +36,8 @@ std::vector<std::int64_t> run_engine(const NetworkCase& network, std::vector<std
 // The same in doubles, in seconds: rates by repeatedly raising all unfrozen flows by the smallest slack (Bertsekas and
 // Gallager's own formulation), all flows looked at on every step.
 std::vector<double> run_twin(const NetworkCase& network);
+// Max-min rates of the flows named by `moving`, 0 for the others: all unfrozen rates are raised by the smallest slack
+// of a link or a bound.
+std::vector<double> twin_rates(const NetworkCase& network, const std::vector<std::size_t>& moving);
 
 }  // namespace tpusim::engine::testing
