@@ -22,6 +22,7 @@ void FluidNetwork::set_capacity(LinkId id, BytesPerSecond capacity) {
   TPUSIM_CHECK(capacity.value() >= 0, "a link with a capacity of " + std::to_string(capacity.value()) + " B/s");
   LinkState& l = link(id.index);
   l.capacity = capacity.value();
+  keep_below_ = 0;
   if (l.sharing == Sharing::shared) {
     touch(id.index);
   } else {
@@ -66,7 +67,7 @@ std::int32_t FluidNetwork::take_slot() {
     flows_.emplace_back();
     ends_.emplace_back();
     marks_.push_back(Mark::none);
-    new_rates_.push_back(0);
+    rates_.push_back(0);
     return static_cast<std::int32_t>(flows_.size() - 1);
   }
   const std::int32_t slot = free_.back();
@@ -145,6 +146,8 @@ BytesPerSecond FluidNetwork::load(LinkId id) const {
 void FluidNetwork::begin_moving(std::int32_t slot) {
   FlowState& f = flow(slot);
   f.phase = Phase::moving;
+  rates_[static_cast<std::size_t>(slot)] = 0;
+  keep_below_ = 0;
   f.since = simulator_.now();
   for (std::int32_t h = f.hops; h < f.hops + f.route; ++h) {
     HopState& state = hop(h);
@@ -160,6 +163,7 @@ void FluidNetwork::leave(std::int32_t slot) {
   FlowState& f = flow(slot);
   if (f.phase == Phase::moving) {
     finishes_.remove(slot, place());
+    keep_below_ = std::min(keep_below_, f.rate);
     for (std::int32_t h = f.hops; h < f.hops + f.route; ++h) {
       const HopState& state = hop(h);
       LinkState& l = link(state.link);

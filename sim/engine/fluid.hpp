@@ -21,9 +21,10 @@
 // are solved again, in ascending (order, id).
 //
 // Cost. A solve touches only the connected part of the network in which something changed: O(h log l) for h hops over l
-// links, as a link's share only rises while rates are filled and so is looked at again only when it comes up. A flow
-// alone on its only link costs O(1). Starts, ends and solves allocate nothing once the network has grown to its largest
-// size.
+// links, as a link's share only rises while rates are filled and so is looked at again only when it comes up. Where
+// flows only left, rates below the lowest of theirs stay (fluid_solve.cpp says why), and those flows are not searched.
+// A flow alone on its only link costs O(1). Starts, ends and solves allocate nothing once the network has grown to its
+// largest size.
 #pragma once
 
 #include <cstdint>
@@ -160,6 +161,7 @@ class FluidNetwork {
   void solve();
   bool solve_alone(std::int32_t link);
   void collect_part(std::int32_t seed_link);
+  void take_kept(std::int32_t link);
   void solve_part();
   void fill_part();
   double next_level(double level);
@@ -199,10 +201,12 @@ class FluidNetwork {
   // The part of the network being solved.
   std::vector<Filling> fillings_;  // by link
   std::vector<Mark> marks_;        // by slot; none between solves
-  std::vector<double> new_rates_;  // by slot
+  std::vector<double> rates_;      // by slot
   std::vector<std::int32_t> part_links_, part_flows_, full_, touched_;
   std::vector<std::pair<double, std::int32_t>> heap_, bounded_;  // links by share, flows by bound
   std::size_t bounded_taken_ = 0;
+  std::vector<std::pair<double, std::int32_t>> kept_;            // on one link: rates below keep_below_, and their hops
+  double keep_below_ = std::numeric_limits<double>::infinity();  // rates below hold through the next solve
 };
 
 }  // namespace tpusim::engine

@@ -5,6 +5,12 @@
 // so a key in the heap is a lower bound: only the top is recomputed, and goes back when its share has risen. Rounding
 // can lower a share by a few ulps; such keys are pushed again, so the smallest share found is the one that a scan of
 // all links finds, bit for bit. Each link is full once: O(hops + links log links) and the keys that went back.
+//
+// What stays. When flows leave and nothing else changes, all rates below the lowest rate r of those that left stay:
+// filling without them does the same up to r, since no link that they crossed was full before their own rate was
+// reached and no other link knew of them. So the part is what is connected through flows at r or above, and slower ones
+// only take their place on its links. Where equal transfers run at different rates the fastest end first, and little is
+// left to do.
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +24,9 @@ namespace {
 // Two shares this close are one bottleneck: progressive filling divides the same capacity in different orders, and each
 // order rounds differently. Far above 2^-52 times the number of terms, far below any difference that a user could mean.
 constexpr double kRelativeTolerance = 1e-12;
+
+// Below the lowest rate that left by more than rounding: a flow at that rate is always solved again.
+constexpr double kSafelyBelow = 1 - 1e-9;
 
 constexpr auto kLater = [](const std::pair<double, std::int32_t>& a, const std::pair<double, std::int32_t>& b) {
   return a.first > b.first;
@@ -41,6 +50,7 @@ double FluidNetwork::bound_of(const FlowState& f) const {
 
 void FluidNetwork::solve() {
   ++solves_;
+  keep_below_ *= kSafelyBelow;
   for (std::int32_t seed : dirty_links_) {
     // A part that was solved for an earlier seed has its flag taken back.
     if (!link(seed).dirty || solve_alone(seed)) continue;
@@ -51,6 +61,7 @@ void FluidNetwork::solve() {
   for (std::int32_t slot : dirty_flows_)
     if (flow(slot).phase == Phase::moving && flow(slot).shared == 0) apply_rate(slot, bound_of(flow(slot)));
   dirty_flows_.clear();
+  keep_below_ = std::numeric_limits<double>::infinity();
   arm_wake();
 }
 
@@ -68,7 +79,21 @@ bool FluidNetwork::solve_alone(std::int32_t index) {
   return true;
 }
 
-// Everything connected with a link through flows, by breadth-first search.
+// The slower flows on a link take their share first, as filling in ascending order would give it to them.
+void FluidNetwork::take_kept(std::int32_t index) {
+  Filling& l = filling(index);
+  std::sort(kept_.begin(), kept_.end());
+  for (const auto& [rate, its_hop] : kept_) {
+    if (l.at_level > 0 && l.level < rate) {
+      l.used += static_cast<double>(l.at_level) * l.level;
+      l.at_level = 0;
+    }
+    l.level = rate;
+    l.at_level += hop(its_hop).count;
+  }
+}
+
+// Everything connected with a link through flows that are not kept, by breadth-first search.
 void FluidNetwork::collect_part(std::int32_t seed) {
   const auto take_link = [this](std::int32_t index) {
     LinkState& l = link(index);
@@ -79,9 +104,14 @@ void FluidNetwork::collect_part(std::int32_t seed) {
     part_links_.push_back(index);
   };
   take_link(seed);
-  for (std::size_t i = 0; i < part_links_.size(); ++i)
+  for (std::size_t i = 0; i < part_links_.size(); ++i) {
+    kept_.clear();
     for (const Crossing& c : link(part_links_[i]).flows) {
       if (mark(c.slot) != Mark::none) continue;
+      if (const double rate = rates_[static_cast<std::size_t>(c.slot)]; rate < keep_below_) {
+        kept_.push_back({rate, c.hop});
+        continue;
+      }
       mark(c.slot) = Mark::in_part;
       part_flows_.push_back(c.slot);
       const FlowState& f = flow(c.slot);
@@ -90,6 +120,8 @@ void FluidNetwork::collect_part(std::int32_t seed) {
         filling(hop(k).link).open += hop(k).count;
       }
     }
+    if (filling(part_links_[i]).open > 0) take_kept(part_links_[i]);
+  }
 }
 
 void FluidNetwork::solve_part() {
@@ -97,7 +129,7 @@ void FluidNetwork::solve_part() {
   for (std::int32_t index : part_links_) link(index).in_part = false;
   for (std::int32_t slot : part_flows_) {
     mark(slot) = Mark::none;
-    apply_rate(slot, new_rates_[static_cast<std::size_t>(slot)]);
+    apply_rate(slot, rates_[static_cast<std::size_t>(slot)]);
   }
   part_links_.clear();
   part_flows_.clear();
@@ -106,7 +138,7 @@ void FluidNetwork::solve_part() {
 void FluidNetwork::fix_flow(std::int32_t slot, double rate) {
   const FlowState& f = flow(slot);
   mark(slot) = Mark::fixed;
-  new_rates_[static_cast<std::size_t>(slot)] = rate;
+  rates_[static_cast<std::size_t>(slot)] = rate;
   for (std::int32_t h = f.hops; h < f.hops + f.shared; ++h) {
     const std::int32_t index = hop(h).link;
     Filling& l = filling(index);
@@ -165,7 +197,7 @@ std::size_t FluidNetwork::fix_full(double level, double next) {
   std::size_t fixed = 0;
   for (std::int32_t index : full_)
     for (const Crossing& c : link(index).flows)
-      if (mark(c.slot) != Mark::fixed) {
+      if (mark(c.slot) == Mark::in_part) {
         fix_flow(c.slot, next);
         ++fixed;
       }
@@ -204,7 +236,7 @@ void FluidNetwork::fill_part() {
     const double next = next_level(level);
     if (!std::isfinite(next)) {  // nothing limits the rest
       for (std::int32_t slot : part_flows_)
-        if (mark(slot) != Mark::fixed) new_rates_[static_cast<std::size_t>(slot)] = next;
+        if (mark(slot) != Mark::fixed) rates_[static_cast<std::size_t>(slot)] = next;
       return;
     }
     const std::size_t fixed = fix_full(level, next);
@@ -223,6 +255,7 @@ void FluidNetwork::apply_rate(std::int32_t slot, double rate) {
   if (f.rate > 0) f.remaining = std::max(0.0, f.remaining - f.rate * (now - f.since).seconds().value());
   f.since = now;
   f.rate = rate;
+  rates_[static_cast<std::size_t>(slot)] = rate;
   finishes_.remove(slot, place());
   if (rate > 0) finishes_.add(slot, now + SimTime::from(Seconds(f.remaining / rate)), place());
 }
