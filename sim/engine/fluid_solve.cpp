@@ -167,6 +167,7 @@ double FluidNetwork::next_level(double level) {
   double next = std::numeric_limits<double>::infinity();
   while (!heap_.empty()) {
     const auto [key, index] = heap_.front();
+    // Not a comparison of two results: a key is the very double that was pushed, and another one means a later push.
     const bool stale = filling(index).open == 0 || filling(index).key != key;
     if (!stale && !(share(index) > key)) {
       next = std::max(level, key);
