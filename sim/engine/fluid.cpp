@@ -1,76 +1,111 @@
 #include "sim/engine/fluid.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "sim/base/check.hpp"
+#include "sim/base/checked.hpp"
 
 namespace tpusim::engine {
 
-namespace {
-
-// Two shares this close are one bottleneck: progressive filling divides the same capacity in different orders, and each
-// order rounds differently. Far above 2^-52 times the number of terms, far below any difference that a user could mean.
-constexpr double kRelativeTolerance = 1e-12;
-
-// What each flow without a rate can still get on a link: (C - used)/open, never below the level already reached.
-double share(double capacity, double used, double level, std::int64_t at_level, std::int64_t open, double floor) {
-  const double taken = used + static_cast<double>(at_level) * (at_level > 0 ? level : 0);
-  return std::max(floor, (capacity - taken) / static_cast<double>(open));
-}
-
-}  // namespace
-
-LinkId FluidNetwork::add_link(BytesPerSecond capacity) {
+LinkId FluidNetwork::add_link(BytesPerSecond capacity, Sharing sharing) {
   TPUSIM_CHECK(capacity.value() >= 0, "a link with a capacity of " + std::to_string(capacity.value()) + " B/s");
-  links_.emplace_back().capacity = capacity.value();
+  LinkState& l = links_.emplace_back();
+  l.capacity = capacity.value();
+  l.sharing = sharing;
+  fillings_.emplace_back();
   return LinkId(links_.size() - 1);
 }
 
 void FluidNetwork::set_capacity(LinkId id, BytesPerSecond capacity) {
   TPUSIM_CHECK(capacity.value() >= 0, "a link with a capacity of " + std::to_string(capacity.value()) + " B/s");
-  link(id).capacity = capacity.value();
-  touch(id);
+  LinkState& l = link(id.index);
+  l.capacity = capacity.value();
+  keep_below_ = 0;
+  if (l.sharing == Sharing::shared) {
+    touch(id.index);
+  } else {
+    for (const Crossing& c : l.flows) touch_flow(c.slot);
+  }
 }
 
-FlowId FluidNetwork::start(FlowSpec spec, Action done) {
+FlowId FluidNetwork::start(const FlowSpec& spec, Action done) {
   TPUSIM_CHECK(spec.bytes.value() >= 0 && std::isfinite(spec.bytes.value()),
                "a flow of " + std::to_string(spec.bytes.value()) + " bytes");
   TPUSIM_CHECK(spec.bound.value() > 0, "a flow bounded by " + std::to_string(spec.bound.value()) + " B/s");
-  for (const Hop& hop : spec.route)
-    TPUSIM_CHECK(hop.link.index >= 0 && static_cast<std::size_t>(hop.link.index) < links_.size() && hop.count >= 1,
-                 "a hop over link " + std::to_string(hop.link.index) + " x " + std::to_string(hop.count));
-  std::int32_t slot;
-  if (free_.empty()) {
-    slot = static_cast<std::int32_t>(flows_.size());
-    flows_.emplace_back();
-  } else {
-    slot = free_.back();
-    free_.pop_back();
-  }
+  for (const Hop& h : spec.route)
+    TPUSIM_CHECK(h.link.index >= 0 && static_cast<std::size_t>(h.link.index) < links_.size() && h.count >= 1,
+                 "a hop over link " + std::to_string(h.link.index) + " x " + std::to_string(h.count));
+  TPUSIM_CHECK(spec.route.size() <= 0xffff, "a route of " + std::to_string(spec.route.size()) + " hops");
+  const std::int32_t slot = take_slot();
   FlowState& f = flow(slot);
-  f = FlowState{};
+  store_route(f, spec.route);
   f.number = next_number_++;
   f.phase = Phase::latency;
-  f.route = std::move(spec.route);
+  f.rate = 0;
   f.bound = spec.bound.value();
-  f.order = spec.order;
   f.remaining = spec.bytes.value();
-  f.done = done;
+  FlowEnd& e = ends_[static_cast<std::size_t>(slot)];
+  e = {done, spec.order, {}};
   ++active_;
   const FlowId id{slot, f.number};
-  if (!(spec.bytes.value() > 0))
-    f.start_event = simulator_.after(spec.latency, Priority::completion, [this, slot] { end(slot); });
-  else if (spec.latency > SimTime())
-    f.start_event = simulator_.after(spec.latency, Priority::start, [this, slot] { begin_moving(slot); });
-  else
+  if (!(spec.bytes.value() > 0)) {
+    e.event = simulator_.after(spec.latency, Priority::completion, [this, slot] { end(slot); });
+  } else if (spec.latency > SimTime()) {
+    arrivals_.add(slot, simulator_.now() + spec.latency, place());
+    arm(arrive_event_, arrive_at_, arrivals_, Priority::start, &FluidNetwork::arrive);
+  } else {
     begin_moving(slot);
+  }
   return id;
+}
+
+std::int32_t FluidNetwork::take_slot() {
+  if (free_.empty()) {
+    if (flows_.size() > 0x7ffffffe) capacity_error("the number of flows at one time");
+    flows_.emplace_back();
+    ends_.emplace_back();
+    marks_.push_back(Mark::none);
+    rates_.push_back(0);
+    return static_cast<std::int32_t>(flows_.size() - 1);
+  }
+  const std::int32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+// A slot keeps its block of hops for the next flow, and changes it when a route is longer.
+void FluidNetwork::store_route(FlowState& f, const std::vector<Hop>& route) {
+  if (!route.empty() && (f.block < 0 || route.size() > std::size_t{1} << f.block)) {
+    const int block = std::bit_width(route.size() - 1);
+    if (free_blocks_.size() <= static_cast<std::size_t>(block))
+      free_blocks_.resize(static_cast<std::size_t>(block) + 1);
+    if (f.block >= 0) free_blocks_[static_cast<std::size_t>(f.block)].push_back(f.hops);
+    std::vector<std::int32_t>& blocks = free_blocks_[static_cast<std::size_t>(block)];
+    if (blocks.empty()) {
+      if (hops_.size() + (std::size_t{1} << block) > 0x7fffffff) capacity_error("the hops of all flows at one time");
+      f.hops = static_cast<std::int32_t>(hops_.size());
+      hops_.resize(hops_.size() + (std::size_t{1} << block));
+    } else {
+      f.hops = blocks.back();
+      blocks.pop_back();
+    }
+    f.block = static_cast<std::int8_t>(block);
+  }
+  std::int32_t at = f.hops;
+  for (const Sharing kind : {Sharing::shared, Sharing::non_blocking}) {
+    for (const Hop& h : route)
+      if (link(h.link.index).sharing == kind) hop(at++) = {h.count, h.link.index, -1};
+    if (kind == Sharing::shared) f.shared = static_cast<std::uint16_t>(at - f.hops);
+  }
+  f.route = static_cast<std::uint16_t>(route.size());
 }
 
 bool FluidNetwork::cancel(FlowId id) {
   if (find(id) == nullptr) return false;
   leave(id.slot);
+  arm(arrive_event_, arrive_at_, arrivals_, Priority::start, &FluidNetwork::arrive);
   arm_wake();
   return true;
 }
@@ -95,15 +130,8 @@ Bytes FluidNetwork::remaining(FlowId id) const {
 
 BytesPerSecond FluidNetwork::load(LinkId id) const {
   std::vector<std::pair<double, std::int64_t>> rates;  // one entry per flow and hop over the link
-  const LinkState& l = links_.at(static_cast<std::size_t>(id.index));
-  std::vector<std::int32_t> slots = l.flows;
-  std::sort(slots.begin(), slots.end());
-  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
-  for (std::int32_t slot : slots) {
-    const FlowState& f = flows_[static_cast<std::size_t>(slot)];
-    for (const Hop& hop : f.route)
-      if (hop.link == id) rates.push_back({f.rate, hop.count});
-  }
+  for (const Crossing& c : links_.at(static_cast<std::size_t>(id.index)).flows)
+    rates.push_back({flows_[static_cast<std::size_t>(c.slot)].rate, hops_[static_cast<std::size_t>(c.hop)].count});
   std::sort(rates.begin(), rates.end());
   double sum = 0;
   for (std::size_t i = 0; i < rates.size();) {
@@ -118,30 +146,37 @@ BytesPerSecond FluidNetwork::load(LinkId id) const {
 void FluidNetwork::begin_moving(std::int32_t slot) {
   FlowState& f = flow(slot);
   f.phase = Phase::moving;
+  rates_[static_cast<std::size_t>(slot)] = 0;
+  keep_below_ = 0;
   f.since = simulator_.now();
-  for (const Hop& hop : f.route) {
-    link(hop.link).flows.push_back(slot);
-    touch(hop.link);
+  for (std::int32_t h = f.hops; h < f.hops + f.route; ++h) {
+    HopState& state = hop(h);
+    LinkState& l = link(state.link);
+    state.position = static_cast<std::int32_t>(l.flows.size());
+    l.flows.push_back({slot, h});
+    if (l.sharing == Sharing::shared) touch(state.link);
   }
-  if (f.route.empty()) {
-    dirty_flows_.push_back(slot);
-    request_solve();
-  }
+  if (f.shared == 0) touch_flow(slot);
 }
 
 void FluidNetwork::leave(std::int32_t slot) {
   FlowState& f = flow(slot);
-  simulator_.cancel(f.start_event);
-  finishes_.cancel(f.finish_event);
-  if (f.phase == Phase::moving)
-    for (const Hop& hop : f.route) {
-      std::vector<std::int32_t>& list = link(hop.link).flows;
-      const auto it = std::find(list.begin(), list.end(), slot);
-      TPUSIM_CHECK(it != list.end(), "a flow is not on its link");
-      *it = list.back();
-      list.pop_back();
-      touch(hop.link);
+  if (f.phase == Phase::moving) {
+    finishes_.remove(slot, place());
+    keep_below_ = std::min(keep_below_, f.rate);
+    for (std::int32_t h = f.hops; h < f.hops + f.route; ++h) {
+      const HopState& state = hop(h);
+      LinkState& l = link(state.link);
+      const Crossing last = l.flows.back();
+      l.flows[static_cast<std::size_t>(state.position)] = last;
+      hop(last.hop).position = state.position;
+      l.flows.pop_back();
+      if (l.sharing == Sharing::shared) touch(state.link);
     }
+  } else {
+    arrivals_.remove(slot, place());
+    simulator_.cancel(ends_[static_cast<std::size_t>(slot)].event);
+  }
   f.phase = Phase::free;
   f.rate = 0;
   --active_;
@@ -149,18 +184,26 @@ void FluidNetwork::leave(std::int32_t slot) {
 }
 
 void FluidNetwork::end(std::int32_t slot) {
-  Action done = flow(slot).done;
+  Action done = ends_[static_cast<std::size_t>(slot)].done;
   leave(slot);
   done();
 }
 
-void FluidNetwork::touch(LinkId id) {
-  LinkState& l = link(id);
-  if (!l.dirty) {
-    l.dirty = true;
-    dirty_links_.push_back(static_cast<std::size_t>(id.index));
+void FluidNetwork::touch(std::int32_t index) {
+  LinkState& l = link(index);
+  if (l.dirty) return;
+  l.dirty = true;
+  dirty_links_.push_back(index);
+  if (dirty_links_.size() == 1) request_solve();
+}
+
+void FluidNetwork::touch_flow(std::int32_t slot) {
+  if (flow(slot).shared > 0) {
+    touch(hop(flow(slot).hops).link);
+  } else {
+    dirty_flows_.push_back(slot);
+    request_solve();
   }
-  request_solve();
 }
 
 void FluidNetwork::request_solve() {
@@ -168,156 +211,45 @@ void FluidNetwork::request_solve() {
     solve_event_ = simulator_.at(simulator_.now(), Priority::solve, [this] { solve(); });
 }
 
-void FluidNetwork::solve() {
-  ++solves_;
-  for (std::size_t seed : dirty_links_) {
-    // A part that was solved for an earlier seed has its flag taken back.
-    if (!links_[seed].dirty) continue;
-    collect_part(seed);
-    solve_part();
-  }
-  dirty_links_.clear();
-  for (std::int32_t slot : dirty_flows_)
-    if (flow(slot).phase == Phase::moving && flow(slot).route.empty()) {
-      take_into_part(slot);
-      solve_part();
-    }
-  dirty_flows_.clear();
-  arm_wake();
-}
-
-void FluidNetwork::take_into_part(std::int32_t slot) {
-  FlowState& f = flow(slot);
-  if (f.in_part) return;
-  f.in_part = true;
-  f.fixed = false;
-  part_flows_.push_back(slot);
-}
-
-// Everything connected with a link through flows, by breadth-first search.
-void FluidNetwork::collect_part(std::size_t seed) {
-  const auto take_link = [this](std::size_t index) {
-    LinkState& l = links_[index];
-    l.dirty = false;
-    if (l.in_part) return;
-    l.in_part = true;
-    l.open = 0;
-    l.used = 0;
-    l.level = 0;
-    l.at_level = 0;
-    part_links_.push_back(index);
-  };
-  take_link(seed);
-  for (std::size_t i = 0; i < part_links_.size(); ++i)
-    for (std::int32_t slot : links_[part_links_[i]].flows) {
-      if (flow(slot).in_part) continue;
-      take_into_part(slot);
-      for (const Hop& hop : flow(slot).route) {
-        take_link(static_cast<std::size_t>(hop.link.index));
-        link(hop.link).open += hop.count;
-      }
-    }
-}
-
-void FluidNetwork::solve_part() {
-  fill_part();
-  apply_rates();
-  for (std::size_t index : part_links_) links_[index].in_part = false;
-  for (std::int32_t slot : part_flows_) flow(slot).in_part = false;
-  part_links_.clear();
-  part_flows_.clear();
-}
-
-void FluidNetwork::fix_flow(FlowState& f, double rate) {
-  f.fixed = true;
-  f.new_rate = rate;
-  for (const Hop& hop : f.route) {
-    LinkState& l = link(hop.link);
-    l.open -= hop.count;
-    if (l.at_level > 0 && l.level < rate) {
-      l.used += static_cast<double>(l.at_level) * l.level;
-      l.at_level = 0;
-    }
-    l.level = rate;
-    l.at_level += hop.count;
-  }
-}
-
-// Progressive filling. Rates are fixed in ascending order, so each link sums count x rate over distinct ascending
-// rates.
-void FluidNetwork::fill_part() {
-  std::vector<std::size_t> open_links = part_links_;
-  std::vector<std::int32_t> open_flows = part_flows_;
-  double level = 0;
-  while (!open_flows.empty()) {
-    double next = std::numeric_limits<double>::infinity();
-    for (std::size_t index : open_links) {
-      const LinkState& l = links_[index];
-      if (l.open > 0) next = std::min(next, share(l.capacity, l.used, l.level, l.at_level, l.open, level));
-    }
-    for (std::int32_t slot : open_flows) next = std::min(next, flow(slot).bound);
-    if (!std::isfinite(next)) {  // nothing limits the rest
-      for (std::int32_t slot : open_flows) flow(slot).new_rate = next;
-      return;
-    }
-    const double limit = next * (1 + kRelativeTolerance);
-    std::vector<std::size_t> full;
-    for (std::size_t index : open_links) {
-      const LinkState& l = links_[index];
-      if (l.open > 0 && share(l.capacity, l.used, l.level, l.at_level, l.open, level) <= limit) full.push_back(index);
-    }
-    for (std::size_t index : full)
-      for (std::int32_t slot : links_[index].flows)
-        if (!flow(slot).fixed) fix_flow(flow(slot), next);
-    for (std::int32_t slot : open_flows)
-      if (!flow(slot).fixed && flow(slot).bound <= limit) fix_flow(flow(slot), next);
-    const auto closed_link = [this](std::size_t index) { return links_[index].open == 0; };
-    const auto closed_flow = [this](std::int32_t slot) { return flow(slot).fixed; };
-    open_links.erase(std::remove_if(open_links.begin(), open_links.end(), closed_link), open_links.end());
-    const std::size_t before = open_flows.size();
-    open_flows.erase(std::remove_if(open_flows.begin(), open_flows.end(), closed_flow), open_flows.end());
-    TPUSIM_CHECK(open_flows.size() < before, "progressive filling does not advance");
-    level = next;
-  }
-}
-
-void FluidNetwork::apply_rates() {
-  const SimTime now = simulator_.now();
-  for (std::int32_t slot : part_flows_) {
-    FlowState& f = flow(slot);
-    // An unchanged rate keeps its anchor and its finish time: nothing is rounded twice.
-    if (!(f.new_rate < f.rate) && !(f.rate < f.new_rate) && finishes_.pending(f.finish_event)) continue;
-    if (f.rate > 0) f.remaining = std::max(0.0, f.remaining - f.rate * (now - f.since).seconds().value());
-    f.since = now;
-    f.rate = f.new_rate;
-    finishes_.cancel(f.finish_event);
-    if (f.rate > 0)
-      f.finish_event =
-          finishes_.schedule(now + SimTime::from(Seconds(f.remaining / f.rate)), Priority::completion, slot);
-  }
+// Keeps one event at the calendar's next instant.
+void FluidNetwork::arm(Handle& event, SimTime& armed, Calendar& calendar, Priority priority,
+                       void (FluidNetwork::*what)()) {
+  const std::optional<SimTime> next = calendar.next_time();
+  if (next && simulator_.pending(event) && armed == *next) return;
+  simulator_.cancel(event);
+  if (!next) return;
+  armed = *next;
+  event = simulator_.at(armed, priority, [this, what] { (this->*what)(); });
 }
 
 void FluidNetwork::arm_wake() {
-  simulator_.cancel(wake_event_);
-  if (const std::optional<SimTime> next = finishes_.next_time())
-    wake_event_ = simulator_.at(*next, Priority::completion, [this] { wake(); });
+  arm(wake_event_, wake_at_, finishes_, Priority::completion, &FluidNetwork::wake);
+}
+
+void FluidNetwork::arrive() {
+  arrivals_.take_due(simulator_.now(), place(), [this](std::int32_t slot) { begin_moving(slot); });
+  arm(arrive_event_, arrive_at_, arrivals_, Priority::start, &FluidNetwork::arrive);
 }
 
 void FluidNetwork::wake() {
-  std::vector<std::int32_t> ended;
-  for (auto next = finishes_.next_time(); next && *next <= simulator_.now(); next = finishes_.next_time())
-    ended.push_back(finishes_.pop()->payload);
-  std::sort(ended.begin(), ended.end(), [this](std::int32_t a, std::int32_t b) {
-    const FlowState &x = flow(a), &y = flow(b);
-    return x.order != y.order ? x.order < y.order : x.number < y.number;
+  ended_.clear();
+  finishes_.take_due(simulator_.now(), place(), [this](std::int32_t slot) {
+    ended_.push_back({ends_[static_cast<std::size_t>(slot)].order, flow(slot).number, slot});
   });
-  std::vector<Action> actions;
-  for (std::int32_t slot : ended) {
-    actions.push_back(flow(slot).done);
-    leave(slot);
+  const auto earlier = [](const Ended& a, const Ended& b) {
+    return a.order != b.order ? a.order < b.order : a.number < b.number;
+  };
+  if (!std::is_sorted(ended_.begin(), ended_.end(), earlier)) std::sort(ended_.begin(), ended_.end(), earlier);
+  // An action may start flows and even run the simulator on: what it walks over is its own.
+  std::vector<Action> actions = std::move(actions_);
+  actions.clear();
+  for (const Ended& e : ended_) {
+    actions.push_back(ends_[static_cast<std::size_t>(e.slot)].done);
+    leave(e.slot);
   }
   arm_wake();
   for (Action& done : actions) done();
+  actions_ = std::move(actions);
 }
 
 }  // namespace tpusim::engine

@@ -83,6 +83,55 @@ TEST_CASE("a bound holds a flow back and the others get the rest") {
   CHECK(w.net.rate(c) == BytesPerSecond(4.5e9));
 }
 
+TEST_CASE("a non-blocking link holds each flow to its capacity and shares nothing") {
+  // A switch core of 4 B/ns between ports of 10: A and B come from ports of their own, C shares B's port: A = 4 (core),
+  // B = 4 (core), C = 10 - 4 = 6 (port, does not cross the core). With a core of 2 B/ns: A = B = 2, C = 8.
+  World w;
+  const LinkId core = w.net.add_link(BytesPerSecond(4e9), Sharing::non_blocking);
+  const LinkId p = w.net.add_link(BytesPerSecond(10e9)), q = w.net.add_link(BytesPerSecond(10e9));
+  const FlowId a = w.net.start(w.flow({core, p}, 1e6), Action{});
+  const FlowId b = w.net.start(w.flow({q, core}, 1e6), Action{});
+  const FlowId c = w.net.start(w.flow({q}, 1e6), Action{});
+  const FlowId d = w.net.start(w.flow({core}, 1e6), Action{});
+  const auto rates = [&] {
+    w.until_solved();
+    std::vector<double> out;
+    for (FlowId id : {a, b, c, d}) out.push_back(w.net.rate(id).value());
+    return out;
+  };
+  CHECK(rates() == std::vector<double>{4e9, 4e9, 6e9, 4e9});
+  CHECK(w.net.load(core) == BytesPerSecond(12e9));
+  w.net.set_capacity(core, BytesPerSecond(2e9));
+  CHECK(rates() == std::vector<double>{2e9, 2e9, 8e9, 2e9});
+}
+
+TEST_CASE("the two ways of a full-duplex link do not share, the two ways over a bus do") {
+  // 1 MB each way at 10 B/ns: 100 us over two links, 200 us over the one bus.
+  World w;
+  const LinkId there = w.net.add_link(BytesPerSecond(10e9)), back = w.net.add_link(BytesPerSecond(10e9));
+  const LinkId bus = w.net.add_link(BytesPerSecond(10e9));
+  w.net.start(w.flow({there}, 1e6), w.note(0));
+  w.net.start(w.flow({back}, 1e6), w.note(1));
+  w.net.start(w.flow({bus}, 1e6), w.note(2));
+  w.net.start(w.flow({bus}, 1e6), w.note(3));
+  w.sim.run();
+  CHECK(w.ends == Ends{{0, 100 * us}, {1, 100 * us}, {2, 200 * us}, {3, 200 * us}});
+}
+
+TEST_CASE("a slot that is used again by flows with longer and shorter routes keeps its links straight") {
+  // Chains of 1, 9, 2, 17, 1 links of 1 B/ns, 1 kB each, one after the other: 1 us each.
+  World w;
+  std::vector<LinkId> links;
+  for (int i = 0; i < 17; ++i) links.push_back(w.net.add_link(BytesPerSecond(1e9)));
+  int at = 0;
+  for (std::ptrdiff_t n : {1, 9, 2, 17, 1}) {
+    w.net.start(w.flow({links.begin(), links.begin() + n}, 1000), w.note(n > 2 ? -1 : 1));
+    w.sim.run();
+    CHECK(w.ends.back().second == ++at * us);
+    for (LinkId l : links) CHECK(w.net.load(l) == BytesPerSecond(0));
+  }
+}
+
 TEST_CASE("a flow without links moves at its bound, or at once") {
   World w;
   FlowSpec bounded = w.flow({}, 1000);
