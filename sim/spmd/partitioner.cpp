@@ -7,9 +7,23 @@
 namespace tpusim::spmd {
 namespace {
 
-// Brings the accumulated gradient to the spec of its optimizer state.
+// Up to this size a reduction costs its steps, not its bytes.
+constexpr std::int64_t kSmallBytes = 1 << 20;
+
+// The axes that split the batch.
+MeshAxes batch_axes(const ShardingTables& tables) {
+  MeshAxes axes;
+  for (const Rule& rule : tables.activations)
+    if (rule.axis == ir::Axis::batch) unite(axes, rule.mesh_axes);
+  return axes;
+}
+
+// Brings the accumulated gradient to the spec of its optimizer state. A small one that is partial over other axes than
+// the batch's too (a norm's scale under sequence parallelism) is reduced over those first: it takes as many steps as
+// over all at once, and the rest then joins the gradients that are reduced over the batch's axes alone, instead of
+// being a collective that holds the links of one level while it waits for those of another.
 Partitioned reduce_program(const ir::TensorType& type, const PartitionSpec& gradient, const PartitionSpec& state,
-                           const Mesh& mesh) {
+                           const MeshAxes& batch, const Mesh& mesh) {
   Partitioned out;
   LocalWriter writer(mesh, out);
   ir::Value value;
@@ -18,8 +32,12 @@ Partitioned reduce_program(const ir::TensorType& type, const PartitionSpec& grad
   value.label = "gradient";
   const Cause cause{ir::OpId(), ir::Phase::update};
   const Placed in = writer.input(value, gradient);
-  Placed reduced =
-      writer.resolve(in, gradient.partial, state, cause, "rule 5: the accumulated gradient reduced, once a step");
+  constexpr std::string_view kReason = "rule 5: the accumulated gradient reduced, once a step";
+  Placed reduced = in;
+  const MeshAxes others = without(gradient.partial, batch);
+  if (type.bytes() <= kSmallBytes && others.size() < gradient.partial.size())
+    reduced = writer.resolve(reduced, others, state, cause, kReason);
+  reduced = writer.resolve(reduced, gradient.partial, state, cause, kReason);
   reduced = writer.reshard(reduced, state.dims, cause, "rule 5: the gradient brought to its optimizer state's spec");
   out.local.name = "reduce";
   out.local.x_in = in.local;
@@ -47,7 +65,7 @@ ParameterPlan plan_parameter(const ir::Parameter& parameter, const ir::TensorTyp
 
   ir::TensorType gradient_type = type;
   gradient_type.dtype = gradient_dtype;
-  plan.reduce = reduce_program(gradient_type, gradient_spec, plan.state_spec, mesh);
+  plan.reduce = reduce_program(gradient_type, gradient_spec, plan.state_spec, batch_axes(tables), mesh);
 
   const ir::UpdateProgram update = ir::update_program(optimizer, parameter, type, gradient_dtype, master_dtype);
   const UpdatePorts ports{update.parameter, update.new_parameter, update.new_slots};
