@@ -63,6 +63,9 @@ std::int32_t TimelineBuilder::label(std::string_view text) {
 
 bool TimelineBuilder::joins(const Span& a, const Span& b) const {
   if (level_ == 0 || a.kind != b.kind) return false;
+  // Not across a wait that can be seen: a bubble is a gap and not part of a bar.
+  const std::int64_t window = timeline_.end_ps - timeline_.start_ps;
+  if (window > 0 && b.start_ps - a.end_ps > window / (level_ >= 3 ? 32 : 256)) return false;
   if (level_ >= 3) return true;
   if (a.phase != b.phase || a.microbatch != b.microbatch) return false;
   return level_ >= 2 || a.layer == b.layer;

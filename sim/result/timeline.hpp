@@ -3,8 +3,9 @@
 //
 // A timeline is bounded. TimelineBuilder takes every span and, when there are more than its budget, joins neighbours on
 // a stream: first those of one call (same layer, microbatch and phase), then those of one microbatch and phase, then
-// those of one kind. Joined spans keep their number and their busy time, so nothing is hidden; what still does not fit
-// is left out and counted.
+// those of one kind; never across a gap of more than 1/256 of the window (1/32 for the last), so that a bubble is seen.
+// Joined spans keep their number and their busy time, so nothing is hidden; what still does not fit is left out and
+// counted.
 #pragma once
 
 #include <cstddef>
@@ -85,6 +86,7 @@ class TimelineBuilder {
   // Memory of the class `device_class` (one class only: the fullest), in order of time. Over the budget the samples are
   // thinned; of each interval the highest stays, so the peak is never lost, and the last sample stays beside them.
   void add_memory(std::size_t device_class, std::int64_t time_ps, std::int64_t bytes);
+  // Before the spans, for the gaps to be known by.
   void set_window(std::int64_t start_ps, std::int64_t end_ps);
 
   Timeline finish();  // the builder is empty afterwards

@@ -94,6 +94,7 @@ result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin
   result::TimelineBuilder builder;
   std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.start < b.start; });
   const std::int64_t window = *std::min_element(begin.begin(), begin.end());
+  builder.set_window(0, *std::max_element(end.begin(), end.end()) - window);
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     const std::size_t id = builder.add_class(
         program_.stages > 1 ? fmt::format("stage {}", classes_[c].stage) : "every chip", classes_[c].count);
@@ -132,7 +133,6 @@ result::Timeline TimelineRecorder::finish(const std::vector<std::int64_t>& begin
     }
   }
   if (!program_.memory.empty()) add_memory(window, builder);
-  builder.set_window(0, *std::max_element(end.begin(), end.end()) - window);
   return builder.finish();
 }
 

@@ -78,6 +78,26 @@ TEST_CASE("joining goes on to whole phases when calls are too many") {
   CHECK(spans[0].phase == SpanPhase::forward);
 }
 
+TEST_CASE("a wait that can be seen in the window is not joined over, a shorter one is") {
+  // 100 ps of work in ten instructions; behind the fifth a gap, in a window of 25,600 ps: 1/256 of it are 100 ps.
+  for (const std::int64_t gap : {100, 101}) {
+    TimelineBuilder builder(2);
+    builder.set_window(0, 25'600);
+    const std::size_t c = builder.add_class("stage 0", 1);
+    const std::size_t s = builder.add_stream(c, "compute");
+    for (int i = 0; i < 10; ++i)
+      builder.add_span(c, s,
+                       span(10 * i + (i < 5 ? 0 : gap), 10 * i + 10 + (i < 5 ? 0 : gap), builder.label("x"), 0,
+                            SpanPhase::backward));
+    const Timeline t = builder.finish();
+    const std::vector<Span>& spans = t.classes[0].streams[0].spans;
+    REQUIRE(spans.size() == (gap == 100 ? 1 : 2));
+    CHECK(spans[0].end_ps == (gap == 100 ? 200 : 50));
+    CHECK(spans[0].busy_ps == (gap == 100 ? 100 : 50));
+    CHECK(spans.back().end_ps == 100 + gap);
+  }
+}
+
 TEST_CASE("what cannot be joined is left out and counted") {
   TimelineBuilder builder(2);
   const std::size_t c = builder.add_class("chips", 1);
