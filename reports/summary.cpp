@@ -177,7 +177,7 @@ std::string obstacle_sentence(const result::Result& r) {
     std::string text = "This plan cannot work: " + (r.verdict.reason.empty() ? "not feasible" : r.verdict.reason);
     if (!r.verdict.needed.empty()) text += "; it needs " + r.verdict.needed;
     if (!r.verdict.available.empty()) text += "; there is " + r.verdict.available;
-    if (!r.verdict.pointer.empty()) text += " (" + r.verdict.pointer + ")";
+    if (!r.verdict.pointer.empty()) text += " (in the scenario: " + r.verdict.pointer + ")";
     return text;
   }
   if (!r.memory.fits)

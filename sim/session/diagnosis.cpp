@@ -81,7 +81,7 @@ std::vector<Neighbour> neighbours(const JobSpec& spec, std::int64_t microbatch) 
   const std::pair<ir::Remat, const char*> remats[] = {
       {ir::Remat::none, "none"}, {ir::Remat::selective, "selective"}, {ir::Remat::full, "full"}};
   for (const auto& [remat, name] : remats)
-    if (remat != spec.remat) {
+    if (remat != spec.remat && !(remat == ir::Remat::selective && spec.attention == ir::AttentionKind::flash)) {
       out.push_back({fmt::format("remat {}", name), spec});
       out.back().spec.remat = remat;
     }

@@ -66,6 +66,13 @@ void describe_model(const Job& job, const Planned& planned, result::Result& out)
   out.model.parameters = job.spec.model.family == models::Family::fixed ? 0 : models::parameter_count(job.spec.model);
   for (const std::string& note : planned.setup.notes) out.notes.push_back(note);
   if (!planned.placement_text.empty()) out.notes.push_back("mesh on the machine: " + planned.placement_text);
+  if (job.spec.model.family != models::Family::fixed)
+    out.notes.push_back(
+        "times are those of a roofline with this schedule, not fitted to published runs: expect real ones to be "
+        "longer");
+  if (job.spec.model.family == models::Family::transformer && job.spec.remat == ir::Remat::selective &&
+      job.spec.attention == ir::AttentionKind::flash)
+    out.notes.push_back("remat selective drops attention's scores, which flash attention never keeps: as remat none");
   out.notes.push_back(job.input ? "the input pipeline is simulated on every host"
                                 : "no input is described: the batch is always there");
 }
