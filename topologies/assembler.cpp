@@ -41,13 +41,17 @@ std::vector<bool> met_from(const Topology& t, const Adjacency& a, std::int32_t s
 
 }  // namespace
 
+std::string Spot::text() const {
+  return list == nullptr ? pointer : fmt::format("{}/{}{}", list, index, pointer);
+}
+
 void Assembler::fault(Code code, const Spot& spot, std::string message, std::string suggestion,
                       std::vector<std::string> choices) {
   // Each costs a pass over the text for its line; the sink takes no more.
   if (full()) return;
   Diagnostic d;
   d.code = code;
-  d.pointer = spot.pointer;
+  d.pointer = spot.text();
   d.message = std::move(message);
   d.suggestion = std::move(suggestion);
   d.choices = std::move(choices);

@@ -14,10 +14,14 @@
 
 namespace tpusim::topologies {
 
-// Where a fault is: a JSON pointer or an element's path, and the byte in the text.
+// Where a fault is: a JSON pointer or an element's path, and the byte in the text. The pointer of an element of a list
+// is only written out for a fault: "/links" and 7 and "/to".
 struct Spot {
   std::string pointer;
   std::size_t offset = 0;
+  const char* list = nullptr;
+  std::int64_t index = 0;
+  std::string text() const;
 };
 
 // One node or link as written; what is missing is nullopt. Values are already in SI units.

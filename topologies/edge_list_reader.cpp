@@ -103,18 +103,19 @@ class Handler {
   bool key(Json::string_t& name) {
     if (skipped_ > 0) return true;
     key_ = name;
-    key_spot_ = {pointer_to(name), key_start()};
+    key_end_ = offset();
     const std::vector<std::string>& keys = keys_of(in_);
     const auto found = std::find(keys.begin(), keys.end(), name);
     known_ = found != keys.end();
     if (!known_) {
-      out_.fault(Code::unknown_key, key_spot_, "unknown key \"" + name.substr(0, 64) + "\"", nearest(name, keys), keys);
+      out_.fault(Code::unknown_key, key_spot(), "unknown key \"" + name.substr(0, 64) + "\"", nearest(name, keys),
+                 keys);
       return !out_.full();
     }
     std::uint32_t& seen = in_ == In::top ? top_keys_ : keys_;
     const std::uint32_t bit = 1u << (found - keys.begin());
     if ((seen & bit) != 0) {
-      out_.fault(Code::duplicate_key, key_spot_, "the key \"" + name + "\" is in this object twice");
+      out_.fault(Code::duplicate_key, key_spot(), "the key \"" + name + "\" is in this object twice");
       known_ = false;
     }
     seen |= bit;
@@ -138,9 +139,9 @@ class Handler {
  private:
   std::size_t offset() const { return static_cast<std::size_t>(*seen_ - text_.data()); }
 
-  // The opening quote of the key that was just read.
-  std::size_t key_start() const {
-    std::size_t i = offset() - 1;
+  // Of the key that was read last: its opening quote.
+  Spot key_spot() const {
+    std::size_t i = key_end_ - 1;
     while (i > 0) {
       --i;
       if (text_[i] != '"') continue;
@@ -148,19 +149,15 @@ class Handler {
       while (i > slashes && text_[i - 1 - slashes] == '\\') ++slashes;
       if (slashes % 2 == 0) break;
     }
-    return i;
-  }
-
-  std::string pointer_to(const std::string& name) const {
-    std::string escaped;
-    for (char c : name) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-    if (in_ == In::node) return fmt::format("/nodes/{}/{}", count_, escaped);
-    if (in_ == In::link) return fmt::format("/links/{}/{}", count_, escaped);
-    return "/" + escaped;
+    std::string escaped = "/";
+    for (char c : key_) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    if (in_ == In::node) return {escaped, i, "/nodes", count_};
+    if (in_ == In::link) return {escaped, i, "/links", count_};
+    return {escaped, i};
   }
 
   void wrong_type(const char* expected, const Value& v) {
-    out_.fault(Code::wrong_type, key_spot_, fmt::format("expected {}, found {}", expected, describe(v)));
+    out_.fault(Code::wrong_type, key_spot(), fmt::format("expected {}, found {}", expected, describe(v)));
   }
 
   bool open(bool object) {
@@ -177,7 +174,7 @@ class Handler {
         break;
       case In::nodes:
       case In::links:
-        object_spot_ = {fmt::format("/{}/{}", in_ == In::nodes ? "nodes" : "links", count_), offset() - 1};
+        object_spot_ = {"", offset() - 1, in_ == In::nodes ? "/nodes" : "/links", count_};
         if (object) return begin_item();
         out_.fault(Code::wrong_type, object_spot_, "expected an object, found an array");
         return skip();
@@ -199,7 +196,7 @@ class Handler {
   }
 
   bool open_nodes() {
-    if (has_links()) out_.fault(Code::conflict, key_spot_, "\"nodes\" has to come before \"links\"");
+    if (has_links()) out_.fault(Code::conflict, key_spot(), "\"nodes\" has to come before \"links\"");
     out_.declare_nodes();
     count_ = 0;
     in_ = In::nodes;
@@ -245,7 +242,8 @@ class Handler {
     }
     if (in_ == In::nodes || in_ == In::links) {
       const std::string where = fmt::format("/{}/{}", in_ == In::nodes ? "nodes" : "links", count_++);
-      out_.fault(Code::wrong_type, {where, offset() - 1}, "expected an object, found " + describe(v));
+      out_.fault(Code::wrong_type, {where, offset() - (v.kind == Value::Kind::number ? 2 : 1)},
+                 "expected an object, found " + describe(v));
       return !out_.full();
     }
     if (!known_) return true;
@@ -255,9 +253,9 @@ class Handler {
 
   bool top_value(const Value& v) {
     if (key_ == "bandwidth") {
-      if (const auto rate = quantity(v, parse_bytes_per_second)) out_.set_default_bandwidth(*rate, key_spot_);
+      if (const auto rate = quantity(v, parse_bytes_per_second)) out_.set_default_bandwidth(*rate, key_spot());
     } else if (key_ == "latency") {
-      if (const auto time = quantity(v, parse_seconds)) out_.set_default_latency(*time, key_spot_);
+      if (const auto time = quantity(v, parse_seconds)) out_.set_default_latency(*time, key_spot());
     } else if (key_ == "chips_forward") {
       if (const auto truth = boolean_of(v)) out_.set_chips_forward(*truth);
     } else {
@@ -323,9 +321,14 @@ class Handler {
       refuse("a number, or a string with a unit", v);
       return std::nullopt;
     }
+    const std::size_t kind = key_ == "latency" ? 1 : 0;
+    if (v.text == last_text_[kind] && !v.text.empty()) return last_value_[kind];
     auto parsed = parse(v.text);
-    if (parsed) return parsed.value->value();
-    out_.fault(parsed.code, key_spot_, parsed.message, parsed.suggestion, parsed.choices);
+    if (parsed) {
+      last_text_[kind] = v.text;
+      return last_value_[kind] = parsed.value->value();
+    }
+    out_.fault(parsed.code, key_spot(), parsed.message, parsed.suggestion, parsed.choices);
     refused_ = in_ == In::link;
     return std::nullopt;
   }
@@ -339,7 +342,10 @@ class Handler {
   std::int64_t count_ = 0;
   std::uint32_t keys_ = 0, top_keys_ = 0;
   std::string key_;
-  Spot key_spot_, object_spot_;
+  std::size_t key_end_ = 0;
+  Spot object_spot_;
+  std::string last_text_[2];  // equal texts in a row are parsed once
+  double last_value_[2] = {0, 0};
   NodeFields node_;
   LinkFields link_;
 };

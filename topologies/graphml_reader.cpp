@@ -45,7 +45,7 @@ class Reader {
 
   bool start(const XmlTag& tag) {
     text_.clear();
-    const Spot spot{path_of(tag.name), tag.offset};
+    const Spot spot = spot_of(tag);
     if (tag.name == "key") return key(tag, spot);
     if (tag.name == "graph") return graph(tag, spot);
     if (tag.name == "node") return begin(tag, spot, true);
@@ -81,11 +81,11 @@ class Reader {
   bool has_graph() const { return graphs_ > 0; }
 
  private:
-  std::string path_of(std::string_view name) const {
-    if (name == "node") return fmt::format("/graph/node/{}", nodes_);
-    if (name == "edge") return fmt::format("/graph/edge/{}", edges_);
-    if (name == "data") return item_.pointer + "/data";
-    return "/" + std::string(name.substr(0, 64));
+  Spot spot_of(const XmlTag& tag) const {
+    if (tag.name == "node") return {"", tag.offset, "/graph/node", nodes_};
+    if (tag.name == "edge") return {"", tag.offset, "/graph/edge", edges_};
+    if (tag.name == "data") return {"/data", tag.offset, item_.list, item_.index};
+    return {"/" + std::string(tag.name.substr(0, 64)), tag.offset};
   }
 
   bool key(const XmlTag& tag, const Spot& spot) {
@@ -205,8 +205,8 @@ class Reader {
     if (!text) return std::nullopt;
     auto parsed = parse(*text);
     if (parsed) return parsed.value->value();
-    out_.fault(parsed.code, {item_.pointer + "/" + field, item_.offset}, parsed.message, parsed.suggestion,
-               parsed.choices);
+    out_.fault(parsed.code, {std::string("/") + field, item_.offset, item_.list, item_.index}, parsed.message,
+               parsed.suggestion, parsed.choices);
     bad_ = true;
     return std::nullopt;
   }

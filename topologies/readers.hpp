@@ -9,8 +9,9 @@
 //    false}]}
 // A name is a string or a whole number. Without "nodes" every name is a chip, in the order of first mention. Numbers
 // are bytes a second and seconds. GraphML (http://graphml.graphdrawing.org): <node> and <edge> with the same fields as
-// <data>, declared by <key attr.name="...">, <default> honoured, nodes before edges; edgedefault and directed say whether a link is
-// one-way. Keys with other names are ignored, as drawing programs write them, unless one is nearly a field of ours.
+// <data>, declared by <key attr.name="...">, <default> honoured, nodes before edges; edgedefault and directed say
+// whether a link is one-way. Keys with other names are ignored, as drawing programs write them, unless one is nearly a
+// field of ours.
 //
 // Refused by name: zero bandwidth, a link from a node to itself (almost always a mistyped end; dropped in silence the
 // network would be another than the one written), equal node names, names that nodes do not declare, a graph in parts.

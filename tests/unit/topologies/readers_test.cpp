@@ -109,6 +109,7 @@ TEST_CASE("every fault of an edge list is told at once, with its place") {
 "bandwith": 1})");
   std::vector<std::string> places;
   for (const Diagnostic& d : all) places.push_back(place(d));
+
   CHECK(places == std::vector<std::string>{
                       "net:2:3 /links/0 bad-value",
                       "net:3:3 /links/1 bad-value",
