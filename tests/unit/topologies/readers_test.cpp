@@ -268,10 +268,10 @@ TEST_CASE("broken XML is refused where it breaks") {
       {"<graphml", "without its '>'"},
       {"<graphml/>", "there is none here"},
   };
-  for (const auto& [text, message] : texts) {
-    CAPTURE(text);
-    const std::vector<Diagnostic> all = bad(read_graphml, text);
-    CHECK(all[0].message.find(message) != std::string::npos);
+  for (const auto& pair : texts) {
+    CAPTURE(pair.first);
+    const std::vector<Diagnostic> all = bad(read_graphml, pair.first);
+    CHECK(all[0].message.find(pair.second) != std::string::npos);
   }
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "<g>";
