@@ -58,21 +58,26 @@ void add_edge(FlowGraph& g, std::size_t u, std::size_t v, std::int64_t capacity)
   boost::put(boost::edge_reverse, g, b, a);
 }
 
-// The maximum flow between the halves in whole bytes a second, or in larger units where a sum would leave 64 bits.
+// The maximum flow between the halves, in whole units of a power of two such that all links together are about 2^52.
 double flow_between(const Topology& t, const std::vector<bool>& half, bool forth) {
   double sum = 0;
   for (const Link& l : t.links) sum += share_of(t, l).value();
-  const double unit = std::max(1.0, std::exp2(std::ceil(std::log2(std::max(1.0, sum) / 0x1p61))));
+  if (!(sum > 0)) return 0;
+  const double unit = std::exp2(std::ceil(std::log2(sum)) - 52);
   const std::size_t n = t.nodes.size();
   FlowGraph g(n + 2);
-  for (const Link& l : t.links)
-    add_edge(g, at(l.from), at(l.to), static_cast<std::int64_t>(share_of(t, l).value() / unit));
-  const auto all = static_cast<std::int64_t>(sum / unit) + 1;
+  std::vector<std::int64_t> ends(at(t.chips), 0);  // what a chip can send, or receive: no more goes through its end
+  for (const Link& l : t.links) {
+    const std::int64_t capacity = std::llround(share_of(t, l).value() / unit);
+    add_edge(g, at(l.from), at(l.to), capacity);
+    if (l.from < t.chips && half[at(l.from)] == forth) ends[at(l.from)] += capacity;
+    if (l.to < t.chips && half[at(l.to)] != forth) ends[at(l.to)] += capacity;
+  }
   for (std::size_t c = 0; c < half.size(); ++c) {
     if (half[c] == forth)
-      add_edge(g, n, c, all);
+      add_edge(g, n, c, ends[c]);
     else
-      add_edge(g, c, n + 1, all);
+      add_edge(g, c, n + 1, ends[c]);
   }
   return static_cast<double>(boost::push_relabel_max_flow(g, n, n + 1)) * unit;
 }

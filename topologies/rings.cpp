@@ -97,7 +97,7 @@ Rings between_chips(const Topology& t, std::int64_t budget) {
       }
     }
   }
-  if (r.rings.empty() && !t.grid.axis_class.empty() && t.grid.twist.empty()) {
+  if (r.rings.empty() && !t.grid.axis_class.empty()) {
     std::vector<std::int32_t> ring = grid_ring(t.grid, t.chips);
     if (!ring.empty()) {
       r.rings.push_back(std::move(ring));

@@ -230,6 +230,24 @@ TEST_CASE("switches that do not block give half of the ports, one uplink limits 
   CHECK(bisection(pcie_tree(), default_budget).upper.value() == about(96e9));
 }
 
+TEST_CASE("a cut through switches is right for rates far below and far above a byte a second") {
+  // 4 chips on a switch: two ports cross. The flow works on whole numbers; their unit follows the rates.
+  for (double rate : {1e-6, 1.0, 3e9, 1e18}) {
+    StarOptions o;
+    o.chips = 4;
+    o.chip_rate = BytesPerSecond(rate);
+    Topology t = star(o);
+    CHECK(between_halves(t, {true, true, false, false}).value() == about(2 * rate));
+  }
+  // What 2048 chips send from one end is far beyond 64 bits in bytes a second.
+  StarOptions many;
+  many.chips = 2048;
+  many.chip_rate = BytesPerSecond(1e18);
+  Topology t = star(many);
+  t.bisection.reset();
+  CHECK(bisection(t, default_budget).upper.value() == about(1024e18));
+}
+
 TEST_CASE("a half-duplex link counts half in either direction") {
   LinkClass bus = ici();
   bus.duplex = Duplex::half;
@@ -252,6 +270,10 @@ TEST_CASE("as many edge-disjoint rings as axes are found on tori, half the dimen
     CHECK(r.at_most == rings);
     CHECK(are_edge_disjoint_rings(t, r.rings));
   }
+  // Beyond 4096 chips nothing is searched: the comb, which needs no wrap, is one.
+  const Topology large = twisted_torus({16, 32, 32}, ici());
+  CHECK(edge_disjoint_rings(large, default_budget).rings.size() == 1);
+  CHECK(are_edge_disjoint_rings(large, edge_disjoint_rings(large, default_budget).rings));
   // A mesh with an odd number of chips is two-coloured unevenly: no ring.
   CHECK(edge_disjoint_rings(mesh({3, 3}, ici()), default_budget).rings.empty());
 }
