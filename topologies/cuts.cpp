@@ -200,7 +200,7 @@ void find_upper(const Topology& t, std::int64_t budget, Bisection& result) {
 
 void find_lower(const Topology& t, std::int64_t budget, Bisection& result) {
   const AllToAll load = all_to_all(t, budget);
-  const double pairs = static_cast<double>(t.chips / 2) * static_cast<double>(t.chips - t.chips / 2);
+  const double pairs = pairs_across(t.chips);
   if (load.known && load.seconds_per_byte > 0) {
     result.lower = BytesPerSecond(pairs / load.seconds_per_byte);
     result.lower_how = "from the load of an all-to-all: " + load.how;
@@ -250,7 +250,7 @@ BytesPerSecond spectral_bound(const Topology& t) {
     if (c == 1 || eigenvalue < least) least = eigenvalue;
   }
   const double n = static_cast<double>(t.chips);
-  return BytesPerSecond(least * static_cast<double>(t.chips / 2) * static_cast<double>(t.chips - t.chips / 2) / n);
+  return BytesPerSecond(least * pairs_across(t.chips) / n);
 }
 
 Bisection bisection(const Topology& t, std::int64_t budget) {

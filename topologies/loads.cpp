@@ -48,8 +48,7 @@ double axis_load(const Grid& g, std::size_t axis) {
   const auto size = static_cast<double>(g.shape[axis]);
   const auto chips = static_cast<double>(chips_of(g.shape));
   if (g.shape[axis] == 1) return 0;
-  if (!g.wrapped[axis] || g.shape[axis] == 2)
-    return chips / size * static_cast<double>((g.shape[axis] / 2) * ((g.shape[axis] + 1) / 2));
+  if (!g.wrapped[axis] || g.shape[axis] == 2) return chips / size * pairs_across(g.shape[axis]);
   return g.shape[axis] % 2 == 0 ? chips * size / 8 : chips * (size * size - 1) / (8 * size);
 }
 

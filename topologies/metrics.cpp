@@ -15,7 +15,8 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
-// Axes add: on a ring of X the distances of a chip sum to floor(X^2/4); on a line all ordered pairs' to X (X^2 - 1)/3.
+// Axes add: on a ring of X the distances of a chip sum to floor(X^2/4), which is floor(X/2) ceil(X/2); on a line all
+// ordered pairs' to X (X^2 - 1)/3.
 Distances by_axes(const Grid& g) {
   Distances d;
   double mean = 0;  // over all ordered pairs, equal ones included
@@ -23,7 +24,7 @@ Distances by_axes(const Grid& g) {
     const std::int64_t size = g.shape[i];
     const auto x = static_cast<double>(size);
     d.diameter += g.wrapped[i] ? size / 2 : size - 1;
-    mean += g.wrapped[i] ? static_cast<double>(size * size / 4) / x : (x * x - 1) / (3 * x);
+    mean += g.wrapped[i] ? pairs_across(size) / x : (x * x - 1) / (3 * x);
   }
   const auto n = static_cast<double>(chips_of(g.shape));
   d.mean_hops = n > 1 ? mean * n / (n - 1) : 0;
@@ -87,7 +88,7 @@ void bound_collectives(const Topology& t, Metrics& m) {
   const double inject = (n - 1) / n / m.injection.value(), cut = 1 / m.bisection.upper.value();
   const Seconds latency = latency_of(t, m.distances);
   const double gather = std::max(inject, cut / 2);
-  const double halves = static_cast<double>(m.chips / 2) * static_cast<double>(m.chips - m.chips / 2);
+  const double halves = pairs_across(m.chips);
   m.collectives = {{"all-gather", gather, 0, latency},
                    {"reduce-scatter", gather, 0, latency},
                    {"all-reduce", 2 * gather, 0, latency},

@@ -10,7 +10,7 @@ namespace tpusim::topologies {
 
 namespace {
 
-constexpr std::int8_t kUnused = -1;
+constexpr std::int16_t kUnused = -1;
 
 class Search {
  public:
@@ -71,10 +71,10 @@ class Search {
           single = g;
           continue;
         }
-        of_step_[single] = of_step_[g] = static_cast<std::int8_t>(colours_++);
+        of_step_[single] = of_step_[g] = static_cast<std::int16_t>(colours_++);
         single = degree_;
       } else if (back > g) {
-        of_step_[g] = of_step_[back] = static_cast<std::int8_t>(colours_++);
+        of_step_[g] = of_step_[back] = static_cast<std::int16_t>(colours_++);
       }
     }
   }
@@ -97,7 +97,7 @@ class Search {
       place_[c][v] = place;
       std::size_t next = degree_;
       for (std::size_t g = 0; g < degree_ && next == degree_; ++g)
-        if (colour_[link(v, g)] == static_cast<std::int8_t>(c) && g != came) next = g;
+        if (colour_[link(v, g)] == static_cast<std::int16_t>(c) && g != came) next = g;
       came = static_cast<std::size_t>(t_.links[link(v, next)].twin) % degree_;
       v = to(v, next);
       if (v == start) return;
@@ -111,14 +111,14 @@ class Search {
   }
 
   // By how much the cycles of a colour grow in number when its sides a-b and d-e become a-d and b-e.
-  int growth(std::int8_t colour, std::size_t a, std::size_t b, std::size_t d, std::size_t e) const {
+  int growth(std::int16_t colour, std::size_t a, std::size_t b, std::size_t d, std::size_t e) const {
     if (colour == kUnused) return 0;
     const auto c = static_cast<std::size_t>(colour);
     if (cycle_[c][a] != cycle_[c][d]) return -1;
     return forward(c, a, b) == forward(c, d, e) ? 0 : 1;
   }
 
-  void paint(std::size_t v, std::size_t g, std::int8_t colour) {
+  void paint(std::size_t v, std::size_t g, std::int16_t colour) {
     colour_[link(v, g)] = colour;
     colour_[static_cast<std::size_t>(t_.links[link(v, g)].twin)] = colour;
   }
@@ -127,7 +127,7 @@ class Search {
   bool exchange(std::size_t v, std::size_t g, std::size_t h, bool level) {
     const std::size_t a = to(v, g), b = to(v, h), ab = to(a, h);
     if (ab != to(b, g) || a == b || ab == v) return false;
-    const std::int8_t p = colour_[link(v, g)], q = colour_[link(v, h)];
+    const std::int16_t p = colour_[link(v, g)], q = colour_[link(v, h)];
     if (p == q || colour_[link(b, g)] != p || colour_[link(a, h)] != q) return false;
     const int grown = growth(p, v, a, b, ab) + growth(q, v, b, a, ab);
     if (grown > 0 || (grown == 0 && (!level || random_.below(4) != 0))) return false;
@@ -148,7 +148,7 @@ class Search {
   std::size_t degree_, chips_, colours_ = 0;
   std::int64_t budget_;
   Random random_;
-  std::vector<std::int8_t> of_step_, colour_;             // by step; by link
+  std::vector<std::int16_t> of_step_, colour_;            // by step; by link
   std::vector<std::vector<std::int32_t>> cycle_, place_;  // by colour and chip: which cycle, and where on it
   std::vector<std::int32_t> cycles_;                      // by colour
 };

@@ -95,6 +95,11 @@ std::string_view kind_name(LinkKind kind) {
   return "";
 }
 
+double pairs_across(std::int64_t chips) {
+  const std::int64_t less = chips / 2;
+  return static_cast<double>(less * (chips - less));
+}
+
 std::int64_t chips_of(const Shape& shape) {
   std::int64_t n = 1;
   for (std::int64_t d : shape) {

@@ -110,6 +110,7 @@ std::int32_t add_node(Topology& topology, Node node);
 std::int32_t add_class(Topology& topology, const LinkClass& cls);                     // an equal one is reused
 void add_link(Topology& topology, std::int32_t a, std::int32_t b, std::int32_t cls);  // both directions
 void add_one_way(Topology& topology, std::int32_t from, std::int32_t to, std::int32_t cls);
+double pairs_across(std::int64_t chips);    // floor(n/2) ceil(n/2): pairs of chips in different halves, one direction
 std::int64_t chips_of(const Shape& shape);  // the product; CapacityError beyond max_topology_chips
 
 // InternalError when something does not hold: chips first, ends in range, twins mutual, no self-loop, bandwidth above

@@ -111,8 +111,9 @@ class Builder {
     if (inner || o_.rails || !even || t_.chips < 2 || t_.chips != leaves * o_.chips_per_leaf) return;
     const bool full = o_.trunk.bandwidth >= o_.card.bandwidth && o_.oversubscription == 1;
     if (o_.leaves_per_pod > 0 && leaves > 1 && (!full || o_.core_oversubscription != 1)) return;
-    const BytesPerSecond ports = o_.card.bandwidth * static_cast<double>(t_.chips / 2);
-    const BytesPerSecond trunks = o_.trunk.bandwidth * static_cast<double>(leaves / 2 * uplinks());
+    const std::int64_t half = t_.chips / 2, half_leaves = leaves / 2;
+    const BytesPerSecond ports = o_.card.bandwidth * static_cast<double>(half);
+    const BytesPerSecond trunks = o_.trunk.bandwidth * static_cast<double>(half_leaves * uplinks());
     const bool limited = leaves > 1 && trunks < ports;
     t_.bisection = KnownBisection{limited ? trunks : ports, limited ? "the uplinks of half the leaves"
                                                                     : "half the chips' ports: no tier limits them"};

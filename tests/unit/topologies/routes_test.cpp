@@ -168,6 +168,23 @@ TEST_CASE("a pair without a way is a verdict that names both") {
   CHECK(route.links.empty());
 }
 
+TEST_CASE("a chip that does not forward is no short cut between two switches") {
+  // a - s, b - s, b - t, c - t, and the long way s - u - v - t. Over b a reaches c in 4 links, over u and v in 5.
+  Topology t;
+  add_chips(t, 3);
+  const std::int32_t cls = add_class(t, ici());
+  for (int i = 0; i < 4; ++i) add_node(t, {NodeKind::switch_node, 0, -1, -1});
+  for (const auto& [a, b] : {std::pair(0, 3), std::pair(1, 3), std::pair(1, 6), std::pair(2, 6), std::pair(3, 4),
+                             std::pair(4, 5), std::pair(5, 6)})
+    add_link(t, a, b, cls);
+  CHECK(nodes_on(t, Routes(t).between(0, 2)) == std::vector<std::int32_t>{3, 1, 6, 2});
+  t.chips_forward = false;
+  CHECK(nodes_on(t, Routes(t).between(0, 2)) == std::vector<std::int32_t>{3, 4, 5, 6, 2});
+  CHECK(fault_in_routes(t) == "");
+  t.classes[0].weight = 2;  // by Dijkstra's algorithm instead
+  CHECK(fault_in_routes(t) == "");
+}
+
 TEST_CASE("parallel links are both used") {
   Topology t;
   add_chips(t, 2);
