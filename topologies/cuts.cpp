@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kExchangeChips = 1024;
 constexpr std::int64_t kRandomHalves = 8;
 constexpr std::int64_t kFlowLinks = 1 << 18;
+constexpr std::int64_t kTries = 1000, kTriedLinks = 1 << 19;  // exchanges, and links that their flows may visit
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -157,6 +158,47 @@ std::vector<std::vector<bool>> candidate_halves(const Topology& t, const Adjacen
   return halves;
 }
 
+// Chips by the node that their first link leads to: a leaf, a router, a host's switch.
+std::vector<std::vector<std::int64_t>> groups_of(const Topology& t, const Adjacency& out) {
+  std::vector<std::vector<std::int64_t>> of_node(t.nodes.size()), groups;
+  for (std::int64_t c = 0; c < t.chips; ++c) {
+    const std::int32_t k = out.first[at(c)];
+    const bool any = k < out.first[at(c) + 1];
+    of_node[any ? at(t.links[at(out.link[at(k)])].to) : at(c)].push_back(c);
+  }
+  for (std::vector<std::int64_t>& g : of_node)
+    if (!g.empty()) groups.push_back(std::move(g));
+  return groups;
+}
+
+// Exchanges chips, or whole groups of them, at random, and keeps what lowers the flow.
+void exchange_at_random(const Topology& t, const Adjacency& out, Bisection& result) {
+  const std::vector<std::vector<std::int64_t>> groups = groups_of(t, out);
+  Random random(1);
+  const auto tries = std::min<std::int64_t>(kTries, kTriedLinks / static_cast<std::int64_t>(t.links.size() + 1));
+  std::vector<bool> half = result.half;
+  for (std::int64_t i = 0; i < tries; ++i) {
+    std::vector<std::int64_t> a = groups[random.below(groups.size())], b = groups[random.below(groups.size())];
+    if (i % 2 == 0) a = {a[random.below(a.size())]}, b = {b[random.below(b.size())]};
+    const auto side = [&](const std::vector<std::int64_t>& g, bool s) {
+      return std::all_of(g.begin(), g.end(), [&](std::int64_t c) { return half[at(c)] == s; });
+    };
+    if (a.size() != b.size() || !side(a, true) || !side(b, false)) continue;
+    const auto exchange = [&] {
+      for (std::int64_t c : a) half[at(c)] = !half[at(c)];
+      for (std::int64_t c : b) half[at(c)] = !half[at(c)];
+    };
+    exchange();
+    const BytesPerSecond rate = between_halves(t, half);
+    if (rate < result.upper) {
+      result.upper = rate;
+      result.half = half;
+    } else {
+      exchange();
+    }
+  }
+}
+
 void find_upper(const Topology& t, std::int64_t budget, Bisection& result) {
   const Adjacency out = links_from(t);
   std::vector<std::vector<bool>> halves = candidate_halves(t, out);
@@ -174,7 +216,9 @@ void find_upper(const Topology& t, std::int64_t budget, Bisection& result) {
       result.upper = BytesPerSecond(std::accumulate(rate.begin(), rate.begin() + t.chips / 2, 0.0));
       result.upper_how = "what half of the chips can send (too many links for a maximum flow)";
     } else {
-      result.upper_how = "the least maximum flow between halves by number, by place in the host and by a search";
+      result.upper_how =
+          "the least maximum flow between halves by number, by place in the host and by a search, with exchanges at "
+          "random";
     }
   }
   if (exchange) {
@@ -196,6 +240,7 @@ void find_upper(const Topology& t, std::int64_t budget, Bisection& result) {
     result.half = halves[i];
   }
   if (chips_only) result.links = sum_between(t, result.half).links;
+  if (!chips_only && !result.half.empty()) exchange_at_random(t, out, result);
 }
 
 void find_lower(const Topology& t, std::int64_t budget, Bisection& result) {

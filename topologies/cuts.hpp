@@ -6,7 +6,8 @@
 //   upper: the best halves found. Without switches a cut is a sum; halves are runs of chips in the order of every order
 //     of the axes, and of a search from chip 0; on at most 1024 chips improved by Kernighan and Lin's exchange (Bell
 //     System Technical Journal 1970), from these and from seeded random halves. With switches a flow decides: halves by
-//     number, by place in the host, and by a search from chip 0.
+//     number, by place in the host, and by a search from chip 0, the best of them improved by up to 1000 seeded
+//     exchanges.
 //   lower: the embedding bound of an all-to-all (loads.hpp); and for topologies with steps the spectral bound: halves
 //     are joined by at least lambda_2 |A| |B| / n, lambda_2 being the second smallest eigenvalue of the Laplacian
 //     (Fiedler 1973), here from the group's characters. The larger counts.

@@ -20,8 +20,9 @@ Topology star(const StarOptions& options) {
   }
   t.name = options.switches == 1 ? fmt::format("{} chips on a switch", options.chips)
                                  : fmt::format("{} chips on {} switches", options.chips, options.switches);
-  if (options.chips > 1)
-    t.bisection = KnownBisection{options.chip_rate * static_cast<double>(options.chips / 2),
+  const std::int64_t half = options.chips / 2;
+  if (half > 0)
+    t.bisection = KnownBisection{options.chip_rate * static_cast<double>(half),
                                  "half the chips' ports, through switches that do not block"};
   return t;
 }

@@ -177,6 +177,18 @@ TEST_CASE("the spectral bound of an even torus is n/4 times the least eigenvalue
   CHECK(spectral_bound(hypercube(6, ici())).value() == about(32 * kLink));
 }
 
+TEST_CASE("a twisted 3x5 whose turn is one step of the other axis is the circulant C15(1,3)") {
+  // Three steps on x are one on y: x is 1 and y is 3 of Z_15.
+  const Topology twisted = grid({{3, 5}, {true, true}, {ici()}, {{0, 1}, {0, 0}}});
+  const Topology same = circulant(15, {1, 3}, ici());
+  CHECK(spectral_bound(twisted).value() == about(spectral_bound(same).value()));
+  const Metrics a = measure(twisted), b = measure(same);
+  CHECK(a.distances.diameter == b.distances.diameter);
+  CHECK(a.distances.mean_hops == b.distances.mean_hops);
+  CHECK(a.all_to_all.seconds_per_byte == about(b.all_to_all.seconds_per_byte));
+  CHECK(a.bisection.links == b.bisection.links);
+}
+
 TEST_CASE("the 128-chip pod: diameters 4 and 3, five edge-disjoint rings, bisection between 172 and 198 links") {
   // hardware.md section 8: mean 2.551 = 324/127 and 2.449 = 311/127, bounds [173, 202] and [141, 176]; the exchange
   // here finds a cut of 198 where that table has 202.
@@ -228,6 +240,15 @@ TEST_CASE("switches that do not block give half of the ports, one uplink limits 
   CHECK(measure(t).distances.diameter == 2);
   // Halves are the sockets, 96 GB/s between them; or two chips of either socket's switches: 2 x 63. The first is less.
   CHECK(bisection(pcie_tree(), default_budget).upper.value() == about(96e9));
+}
+
+TEST_CASE("nine groups of a dragonfly are parted through the middle of one: 20 links") {
+  // 4 x 4 global links between whole groups; the ninth is parted 2 | 2 routers, 4 local links, each router staying with
+  // the groups that its two global links lead to. By numbers alone, a cut of 24 is found.
+  const Bisection b = bisection(dragonfly(), default_budget);
+  CHECK(b.upper.value() == about(20 * 25e9));
+  // The lower bound: 36 x 36 pairs over a port's load of 71.
+  CHECK(b.lower.value() == about(36 * 36 / 71.0 * 25e9));
 }
 
 TEST_CASE("a cut through switches is right for rates far below and far above a byte a second") {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/base/random.hpp"
 #include "topologies/metrics.hpp"
 #include "topologies/shapes/grid.hpp"
 #include "topology_support.hpp"
@@ -276,6 +277,30 @@ TEST_CASE("broken XML is refused where it breaks") {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "<g>";
   CHECK(bad(read_graphml, deep)[0].message.find("nested") != std::string::npos);
+}
+
+TEST_CASE("a file cut short anywhere is refused, and one with any byte changed is read or refused") {
+  const std::string json = R"({"nodes": [{"name": "a"}, {"name": "s\u00e9", "kind": "switch"}], "latency": "1 us",
+    "links": [{"from": "a", "to": "s\u00e9", "bandwidth": 1e9, "both_ways": true}]})";
+  const std::string xml = R"(<?xml version="1.0"?><graphml><key id="b" for="edge" attr.name="bandwidth"/>
+    <key id="l" attr.name="latency"><default>0</default></key><!-- c --><graph edgedefault="undirected"><node id="a&amp;"/>
+    <node id='b'/><edge source="a&#38;" target="b"><data key="b"><![CDATA[1e9]]></data></edge></graph></graphml>)";
+  Random random(7);
+  for (const auto& [read, text] : {std::pair(Read(read_edge_list), json), std::pair(Read(read_graphml), xml)}) {
+    CHECK(good(read, text).chips >= 1);
+    for (std::size_t n = 0; n < text.size(); ++n) {
+      DiagnosticSink sink;
+      CHECK_FALSE(read(std::string_view(text).substr(0, n), "net", sink).has_value());
+      CHECK(sink.has_errors());
+    }
+    for (int i = 0; i < 20000; ++i) {
+      std::string changed = text;
+      changed[random.below(changed.size())] = static_cast<char>(random.below(256));
+      DiagnosticSink sink;
+      const bool fine = read(changed, "net", sink).has_value();
+      REQUIRE(fine != sink.has_errors());
+    }
+  }
 }
 
 TEST_CASE("a file is told apart by its first character, and one that is not there is an io fault") {
