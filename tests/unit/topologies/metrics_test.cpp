@@ -269,6 +269,25 @@ TEST_CASE("a cut through switches is right for rates far below and far above a b
   CHECK(bisection(t, default_budget).upper.value() == about(1024e18));
 }
 
+TEST_CASE("where directions differ, a cut is the lesser one, through switches too") {
+  // Two links there, one back.
+  for (bool through_switch : {false, true}) {
+    Topology t;
+    add_chips(t, 2);
+    const std::int32_t cls = add_class(t, ici());
+    std::int32_t middle = 1;
+    if (through_switch) {
+      middle = add_node(t, {NodeKind::switch_node, 0, -1, -1});
+      for (int i = 0; i < 3; ++i) add_link(t, middle, 1, cls);
+    }
+    add_one_way(t, 0, middle, cls);
+    add_one_way(t, 0, middle, cls);
+    add_one_way(t, middle, 0, cls);
+    CHECK(between_halves(t, {true, false}).value() == about(kLink));
+    CHECK(between_halves(t, {false, true}).value() == about(kLink));
+  }
+}
+
 TEST_CASE("a half-duplex link counts half in either direction") {
   LinkClass bus = ici();
   bus.duplex = Duplex::half;

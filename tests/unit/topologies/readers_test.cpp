@@ -154,6 +154,27 @@ TEST_CASE("names that nodes do not declare are refused with the nearest one") {
   CHECK(all[3].suggestion == "right");
 }
 
+TEST_CASE("a key given twice, and nodes after links, are refused") {
+  // 11 characters to the link, 14 and 11 for its ends, 16 and 14 for the rates: the second "to" is at 67.
+  CHECK(place(bad(read_edge_list, one_link(R"("bandwidth": 1, "latency": 0, "to": "c")"))[0]) ==
+        "net:1:67 /links/0/to duplicate-key");
+  CHECK(place(bad(read_edge_list, R"({"links": [], "links": []})")[0]) == "net:1:15 /links duplicate-key");
+  CHECK(bad(read_edge_list, R"({"links": [], "nodes": [{"name": "a"}]})")[0].message ==
+        "\"nodes\" has to come before \"links\"");
+}
+
+TEST_CASE("GraphML: a directed graph has one-way links, and a second graph is refused") {
+  const std::string keys =
+      R"(<graphml><key id="b" attr.name="bandwidth"><default>1</default></key><key id="l" attr.name="latency"><default>0</default></key>)";
+  const Topology t = good(read_graphml, keys + R"(<graph edgedefault="directed"><node id="a"/><node id="b"/>
+    <edge source="a" target="b"/><edge source="b" target="a"/><edge source="b" target="a" directed="false"/></graph></graphml>)");
+  CHECK(t.links == std::vector<Link>{{0, 1, 0, -1}, {1, 0, 0, -1}, {1, 0, 0, 3}, {0, 1, 0, 2}});
+  CHECK(bad(read_graphml, "<graphml><graph><node id='a'><graph/></node></graph></graphml>")[0].code ==
+        Code::not_in_version);
+  CHECK(bad(read_graphml, "<graphml><graph edgedefault='direct'><node id='a'/></graph></graphml>")[0].suggestion ==
+        "directed");
+}
+
 TEST_CASE("what is missing is named once") {
   CHECK(place(bad(read_edge_list, "{}")[0]) == "net:1:1  missing-key");
   CHECK(bad(read_edge_list, one_link(R"("latency": 0)"))[0].message ==

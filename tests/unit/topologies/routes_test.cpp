@@ -185,6 +185,21 @@ TEST_CASE("a chip that does not forward is no short cut between two switches") {
   CHECK(fault_in_routes(t) == "");
 }
 
+TEST_CASE("of two equally short ways, the one over a chip that does not forward is none") {
+  // 0 - 1 - 2 over chip 1, 0 - s - 2 over a switch.
+  Topology t;
+  add_chips(t, 3);
+  const std::int32_t center = add_node(t, {NodeKind::switch_node, 0, -1, -1}), cls = add_class(t, ici());
+  for (const auto& [a, b] : {std::pair(0, 1), std::pair(1, 2), std::pair(0, center), std::pair(2, center)})
+    add_link(t, a, b, cls);
+  std::vector<std::int32_t> next;
+  Routes(t).next_links(0, 2, Routes(t).distances(2), next);
+  CHECK(next == std::vector<std::int32_t>{0, 4});
+  t.chips_forward = false;
+  Routes(t).next_links(0, 2, Routes(t).distances(2), next);
+  CHECK(next == std::vector<std::int32_t>{4});
+}
+
 TEST_CASE("parallel links are both used") {
   Topology t;
   add_chips(t, 2);
