@@ -98,6 +98,7 @@ if [ -n "$build_dir" ]; then
     { objdump -h "$library"; echo SYMBOLS; objdump -tC "$library"; } 2>/dev/null | awk -v lib="${library##*/}" '
       /file format/ { member = $1; sub(/:$/, "", member) }
       $2 ~ /^\.(init_array|ctors)/ { constructed[member] = 1 }
+      / O \.bss/ && /guard variable for boost::/ { boost[member] = 1 }  # that constant, optimized away but for its guard
       / O \.(data|bss|tdata|tbss)/ && !/ \.data\.rel\.ro/ && !/guard variable for/ && !/\)( const)?::/ && !/DW\.ref\./ {
         name = $0
         sub(/^.*\t[0-9a-f]+ +/, "", name)
