@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "sim/base/checked.hpp"
+#include "topologies/libraries/library.hpp"
 
 namespace tpusim::topologies {
 
@@ -231,6 +232,7 @@ std::optional<Cluster> build_hosts(const ClusterRequest& request, DiagnosticSink
                         nic * chip.nic_efficiency.value));
   f.axes.push_back(axis("chip", per_host, Level::chip, Link::switched, chip.link_latency.value,
                         chip.link_rate.value * chip.link_efficiency.value));
+  for (fabric::PhysicalAxis& a : f.axes) a.offers = offers_of(chip, a.level, a.beta);
   drop_trivial_axes(f.axes);
   f.chips_per_host = per_host;
   f.collective_overhead = chip.collective_overhead.value;

@@ -25,10 +25,11 @@ class CardReader {
       fail(Code::wrong_type, "", "expected an object");
       sink_.throw_if_errors();
     }
-    only(card_, "", {"name", "help", "kind", "facts", "slices"});
+    only(card_, "", {"name", "help", "kind", "library", "facts", "slices"});
     chip.name = text(card_, "", "name");
     chip.help = text(card_, "", "help");
     chip.kind = kind(text(card_, "", "kind"));
+    if (card_.contains("library")) chip.library = text(card_, "", "library");
     read_facts(chip);
     read_slices(chip.slices);
     sink_.throw_if_errors();

@@ -85,6 +85,10 @@ struct Chip {
   Fact<double> link_efficiency;       // achieved of link_rate by a long transfer
   Fact<Seconds> link_latency;         // one hop (TPU) or one message through the switch (GPU)
   Fact<Seconds> collective_overhead;  // fixed cost of starting one collective
+  // What the collective library needs to know besides, where the chip has one (libraries/).
+  std::string library;                                // "nccl"; "": rings at link_latency and link_rate
+  std::optional<Fact<BytesPerSecond>> ll_rate;        // most that its LL protocol moves over one port
+  std::optional<Fact<double>> in_network_efficiency;  // of the link's rate, where the switch reduces; none: it cannot
   // Hosts. Exactly one of the two NIC facts is there: a card shared by the chips of a host, or one per chip.
   Fact<double> chips_per_host;
   std::optional<Fact<BytesPerSecond>> host_nic_rate;  // one direction, whole host

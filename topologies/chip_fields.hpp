@@ -50,6 +50,9 @@ void for_each_fact(ChipT& c, F&& f) {
   f(FieldInfo{"link_latency", "s", R::non_negative, "one hop, or one message through the switch"}, c.link_latency);
   f(FieldInfo{"collective_overhead", "s", R::non_negative, "fixed cost of starting one collective"},
     c.collective_overhead);
+  f(FieldInfo{"ll_rate", "B/s", R::positive, "most that NCCL's LL protocol moves over one port"}, c.ll_rate);
+  f(FieldInfo{"in_network_efficiency", "1", R::fraction, "part of the link's rate where the switch reduces"},
+    c.in_network_efficiency);
   f(FieldInfo{"chips_per_host", "1", R::count, "chips that share a host"}, c.chips_per_host);
   f(FieldInfo{"host_nic_rate", "B/s", R::positive, "network card of a host, one direction"}, c.host_nic_rate);
   f(FieldInfo{"chip_nic_rate", "B/s", R::positive, "network card of each chip, one direction"}, c.chip_nic_rate);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topologies/libraries/library.hpp"
+
 namespace tpusim::session {
 
 namespace {
@@ -158,6 +160,10 @@ void fill_assumptions(const scenario::Scenario& scenario, const Job& job, result
     out.assumptions.push_back(
         {job.cluster.chip.name + "." + fact.name, fact.value, fact.unit, fact.source, confidence_of(fact.confidence)});
   }
+  for (const fabric::PhysicalAxis& axis : job.cluster.fabric.axes)
+    if (axis.size > 1)
+      for (const topologies::FactRow& fact : topologies::library_facts(job.cluster.chip, axis.level))
+        out.assumptions.push_back({fact.name, fact.value, fact.unit, fact.source, confidence_of(fact.confidence)});
   for (const scenario::Default& d : scenario.defaults)
     out.assumptions.push_back({d.name, d.value, d.unit, "default of the scenario contract", result::Confidence::guess});
 }

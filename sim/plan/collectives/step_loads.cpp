@@ -24,7 +24,29 @@ struct TreePlace {
 };
 using Places = std::array<TreePlace, 2>;
 
+// Of many members every place that the trees could have: at any depth in one tree with up to two children, a leaf at
+// any depth in the other. Visiting a million members for each plan would cost more than the plan.
+std::vector<Places> all_places(std::int64_t deepest) {
+  std::vector<Places> all;
+  for (std::int64_t depth = 0; depth <= deepest; ++depth)
+    for (std::int64_t children = 0; children <= (depth == 0 ? 1 : 2); ++children)
+      for (std::int64_t leaf = 1; leaf <= deepest; ++leaf)
+        for (std::size_t tree = 0; tree < 2; ++tree) {
+          Places places;
+          places[tree] = {depth, depth == deepest ? 0 : children};
+          places[1 - tree] = {leaf, 0};
+          all.push_back(places);
+        }
+  return all;
+}
+
 std::vector<Places> tree_places(std::int64_t members, std::int64_t& deepest) {
+  constexpr std::int64_t kMany = 1024;
+  if (members > kMany) {
+    deepest = 0;
+    while ((members - 1) >> deepest != 0) ++deepest;  // ceil(log2 n)
+    return all_places(deepest);
+  }
   std::vector<Places> all(static_cast<std::size_t>(members));
   deepest = 0;
   for (std::size_t tree = 0; tree < 2; ++tree) {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "topologies/catalogue.hpp"
+#include "topologies/libraries/library.hpp"
 
 using namespace tpusim;
 using namespace tpusim::topologies;
@@ -135,10 +136,12 @@ TEST_CASE("a GPU cluster is hosts over cards outside and chips on a switch insid
   fabric::Fabric expected;
   // 50 GB/s x 0.74 measured on the card; 450 GB/s x 0.8 on NVLink.
   expected.axes = {PhysicalAxis{"host", 16, Level::host, Link::switched, Seconds(10e-6), BytesPerSecond(50e9 * 0.74)},
-                   PhysicalAxis{"chip", 8, Level::chip, Link::switched, Seconds(2e-6), BytesPerSecond(450e9 * 0.8)}};
+                   PhysicalAxis{"chip", 8, Level::chip, Link::switched, Seconds(1.2e-6), BytesPerSecond(450e9 * 0.8)}};
+  for (PhysicalAxis& axis : expected.axes) axis.offers = offers_of(*find_chip("h200"), axis.level, axis.beta);
   expected.chips_per_host = 8;
-  expected.collective_overhead = Seconds(11e-6);
+  expected.collective_overhead = Seconds(22e-6);
   CHECK(c.fabric == expected);
+  CHECK(c.fabric.axes[1].offers.size() == 4);  // rings in three protocols, and the switch
   CHECK(c.chips() == 128);
   CHECK(c.kind == ClusterKind::hosts);
 }
