@@ -1,8 +1,8 @@
 #include "topologies/rings.hpp"
 
 #include <algorithm>
-#include <set>
 
+#include "sim/base/check.hpp"
 #include "topologies/ring_search.hpp"
 #include "topologies/routes.hpp"
 
@@ -136,18 +136,21 @@ Rings through_switches(const Topology& t, std::int64_t budget) {
 
 bool are_edge_disjoint_rings(const Topology& t, const std::vector<std::vector<std::int32_t>>& rings) {
   const Adjacency out = links_from(t);
-  std::set<std::int32_t> used;
+  std::vector<bool> used(t.links.size(), false);
   for (const std::vector<std::int32_t>& ring : rings) {
     if (static_cast<std::int64_t>(ring.size()) != t.chips) return false;
-    std::set<std::int32_t> met;
+    std::vector<bool> met(at(t.chips), false);
     for (std::size_t i = 0; i < ring.size(); ++i) {
-      if (ring[i] < 0 || ring[i] >= t.chips || !met.insert(ring[i]).second) return false;
+      if (ring[i] < 0 || ring[i] >= t.chips || met[at(ring[i])]) return false;
+      met[at(ring[i])] = true;
       const std::int32_t next = ring[(i + 1) % ring.size()];
       bool found = false;
       for (std::int32_t k = out.first[at(ring[i])]; k < out.first[at(ring[i]) + 1] && !found; ++k) {
         const std::int32_t link = out.link[at(k)];
         const Link& l = t.links[at(link)];
-        if (l.to == next) found = used.insert(std::min(link, l.twin < 0 ? link : l.twin)).second;  // or a parallel one
+        if (l.to != next || used[at(link)]) continue;  // used: or a parallel one
+        used[at(link)] = found = true;
+        if (l.twin >= 0) used[at(l.twin)] = true;
       }
       if (!found) return false;
     }
@@ -161,7 +164,10 @@ Rings edge_disjoint_rings(const Topology& t, std::int64_t budget) {
     r.how = "a ring has three chips or more";
     return r;
   }
-  return static_cast<std::size_t>(t.chips) == t.nodes.size() ? between_chips(t, budget) : through_switches(t, budget);
+  if (static_cast<std::size_t>(t.chips) != t.nodes.size()) return through_switches(t, budget);
+  Rings r = between_chips(t, budget);
+  TPUSIM_CHECK(are_edge_disjoint_rings(t, r.rings), "rings of " + t.name + " that are none");
+  return r;
 }
 
 }  // namespace tpusim::topologies

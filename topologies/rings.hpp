@@ -13,7 +13,7 @@
 // Through switches: chips in the order of their numbers, by the routes; a ring counts when no link is in it twice, and
 // one direction of each link is enough for it.
 //
-// Every ring that is returned has been checked link by link.
+// Every ring between chips is checked link by link before it is returned.
 #pragma once
 
 #include <cstdint>

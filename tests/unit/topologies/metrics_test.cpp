@@ -98,17 +98,22 @@ TEST_CASE("a twisted 4x4x8 has diameter 6 and 440 hops from a chip to all others
   CHECK(d.mean_hops == about(440.0 / 127));
 }
 
-TEST_CASE("a twist gives an all-to-all 1.75 and 1.39 times the rate, of which 1.63 and 1.31 were measured") {
-  // Jouppi et al., TPU v4, ISCA 2023: 1.63x on 4x4x8 and 1.31x on 4x8x8. Links alone: the long axis of the plain torus
-  // carries N X/8 = 128 x 8/8 = 128 pairs, of 4x8x8 256; twisted all six links of a chip share its hops, 440/6. The
-  // machine reaches 93 and 94 % of both gains.
+TEST_CASE("a twist gives an all-to-all 1.75 and 1.39 times the rate, within 10 % above the published gains") {
+  // Links alone: the long axis of the plain torus carries N X/8 = 128 x 8/8 = 128 pairs, of 4x8x8 256; twisted all six
+  // links of a chip share its hops, 440/6. Published for the machine: 1.63 and 1.31 (Jouppi et al., TPU v4, ISCA 2023;
+  // recalled in hardware.md, not read there), where the rest of a transfer's cost is in as well: below, and by 6 to 7
+  // %.
   const auto load = [](const Topology& t) { return all_to_all(t, default_budget).seconds_per_byte * kLink; };
-  CHECK(load(torus({4, 4, 8}, ici())) == about(128));
-  CHECK(load(twisted_torus({4, 4, 8}, ici())) == about(440.0 / 6));
-  CHECK(load(torus({4, 8, 8}, ici())) == about(256));
-  CHECK(load(twisted_torus({4, 8, 8}, ici())) == about(184));
-  CHECK(1.63 / (128 * 6 / 440.0) == doctest::Approx(0.934).epsilon(0.001));
-  CHECK(1.31 / (256 / 184.0) == doctest::Approx(0.942).epsilon(0.001));
+  const double small = load(torus({4, 4, 8}, ici())), small_twisted = load(twisted_torus({4, 4, 8}, ici()));
+  const double large = load(torus({4, 8, 8}, ici())), large_twisted = load(twisted_torus({4, 8, 8}, ici()));
+  CHECK(small == about(128));
+  CHECK(small_twisted == about(440.0 / 6));
+  CHECK(large == about(256));
+  CHECK(large_twisted == about(184));
+  CHECK(small / small_twisted > 1.63);
+  CHECK(small / small_twisted < 1.63 * 1.1);
+  CHECK(large / large_twisted > 1.31);
+  CHECK(large / large_twisted < 1.31 * 1.1);
 }
 
 TEST_CASE("all-to-all loads by axes in closed form are the loads of the links") {
