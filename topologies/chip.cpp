@@ -95,14 +95,15 @@ std::string range_error(FactRange range, double value) {
   const bool finite = std::isfinite(value);
   switch (range) {
     case FactRange::positive:
-      // Below this, times leave what a double can hold.
-      if (!finite || !(value >= 1e-30)) return "a finite number of at least 1e-30";
+      // Beyond these, products and quotients of a few such numbers leave what a double can hold.
+      if (!finite || !(value >= 1e-30) || value > 1e30) return "a number from 1e-30 to 1e30";
       break;
     case FactRange::non_negative:
-      if (!finite || !(value >= 0)) return "a finite number, 0 or more";
+      if (!finite || !(value >= 0) || value > 1e30 || (value > 0 && value < 1e-30))
+        return "0, or a number from 1e-30 to 1e30";
       break;
     case FactRange::fraction:
-      if (!finite || !(value > 0) || value > 1) return "a number greater than 0 and at most 1";
+      if (!finite || !(value >= 1e-9) || value > 1) return "a number from 1e-9 to 1";
       break;
     case FactRange::count:
       if (!finite || value < 1 || value > 1e9 || value != std::floor(value)) return "a whole number from 1 to 1e9";

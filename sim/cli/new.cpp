@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "sim/base/control.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/input_output.hpp"
 
@@ -100,7 +101,8 @@ class New : public Command {
       return exit_usage;
     }
     if (!write_file(file_, kStarter, "the new scenario", streams)) return exit_usage;
-    streams.err << "wrote " << file_ << "; next: tpusim run " << file_ << '\n';
+    streams.err << "wrote " << without_controls(file_, "?") << "; next: tpusim run " << without_controls(file_, "?")
+                << '\n';
     return exit_done;
   }
 

@@ -23,11 +23,10 @@ bool same_file(const std::string& a, const std::string& b) {
                                               fs::weakly_canonical(fs::absolute(b, ignored), ignored);
 }
 
-// A device (/dev/null, a terminal) may well be both.
-bool is_standard_output(const std::string& path) {
+// Whether a file that is there is the other one. A device (/dev/null, a terminal) may well be both.
+bool is_same(const std::string& path, const std::string& other) {
   std::error_code ignored;
-  return std::filesystem::equivalent(path, "/dev/stdout", ignored) &&
-         !std::filesystem::is_character_file(path, ignored);
+  return std::filesystem::equivalent(path, other, ignored) && !std::filesystem::is_character_file(path, ignored);
 }
 
 class Run : public Command {
@@ -55,29 +54,14 @@ class Run : public Command {
   }
 
   int run(Streams& streams) override {
-    if (!html_.empty() && !trace_.empty() && same_file(html_, trace_)) {
-      streams.err << "tpusim run: --html and --trace name the same file, \"" << without_controls(html_, "?")
-                  << "\"; each needs its own\n";
-      return exit_usage;
-    }
-    for (const std::string* written : {&html_, &trace_}) {
-      std::error_code ignored;
-      if (!written->empty() && is_standard_output(*written)) {
-        streams.err << "tpusim run: \"" << without_controls(*written, "?")
-                    << "\" is standard output, which belongs to the table or the JSON; another file name is expected\n";
-        return exit_usage;
-      }
-      if (!written->empty() && std::filesystem::equivalent(*written, scenario_.file, ignored)) {
-        streams.err << "tpusim run: \"" << without_controls(*written, "?")
-                    << "\" is the scenario itself and would be lost; another file name is "
-                    << "expected\n";
-        return exit_usage;
-      }
-    }
     DiagnosticSink sink;
+    if (!outputs_are_free({scenario_.file == "-" ? "/dev/stdin" : scenario_.file}, streams)) return exit_usage;
     const scenario::Scenario scenario = read_scenario(scenario_, streams, sink);
     print_diagnostics(sink.all(), streams);
     if (sink.has_errors()) return exit_usage;
+    const std::string& imported = scenario.model.huggingface;
+    if (!imported.empty() && !outputs_are_free({imported, folder_of(scenario_.file) + "/" + imported}, streams))
+      return exit_usage;
     Progress progress(streams);
     session::Options options;
     options.verify = !no_verify_;
@@ -97,6 +81,28 @@ class Run : public Command {
   }
 
  private:
+  // Whether the report and the trace can be written without losing each other, standard output, or one of `inputs`.
+  bool outputs_are_free(const std::vector<std::string>& inputs, Streams& streams) const {
+    if (!html_.empty() && !trace_.empty() && same_file(html_, trace_)) {
+      streams.err << "tpusim run: --html and --trace name the same file, \"" << without_controls(html_, "?")
+                  << "\"; each needs its own\n";
+      return false;
+    }
+    const auto refuse = [&](const std::string& written, std::string_view why) {
+      streams.err << "tpusim run: \"" << without_controls(written, "?") << "\" is " << why
+                  << "; another file name is expected\n";
+      return false;
+    };
+    for (const std::string* written : {&html_, &trace_}) {
+      if (written->empty()) continue;
+      if (is_same(*written, "/dev/stdout"))
+        return refuse(*written, "standard output, which belongs to the table or the JSON");
+      for (const std::string& input : inputs)
+        if (is_same(*written, input)) return refuse(*written, "read by this run and would be lost");
+    }
+    return true;
+  }
+
   int report(const result::Result& r, Streams& streams) {
     // The answer first: a file that cannot be written loses nothing.
     if (json_) {

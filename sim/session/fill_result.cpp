@@ -150,6 +150,11 @@ void fill_timing(const Job& job, const plan::StepProgram& program, const timing:
     out.throughput.mfu = model / devices / step / peak;
     out.throughput.hfu = timing.executed_flops / devices / step / peak;
   }
+  if (out.throughput.mfu && out.throughput.hfu && *out.throughput.mfu > 1.0001 * *out.throughput.hfu &&
+      job.spec.attention == ir::AttentionKind::flash)
+    out.notes.push_back(
+        "MFU is above HFU because it counts attention in full, half of which flash attention skips; "
+        "training.flops_convention causal counts the other half alone");
   if (!timing.steady)
     out.notes.push_back("the step's period did not repeat exactly within the steps played; the last one is given");
 }

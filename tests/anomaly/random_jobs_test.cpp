@@ -172,3 +172,34 @@ TEST_CASE("verification passes for every random job that can be planned: it neve
   }
   CHECK(passed > 50);
 }
+
+TEST_CASE("jobs whose small copy would run away are verified all the same") {
+  // A gated MLP without norms or clipping grows from layer to layer; Adam without a memory of squares amplifies
+  // rounding; slices and heads in numbers that a small copy cannot keep.
+  for (const char* scenario :
+       {R"({"model": {"family": "mlp", "layers": 2, "embed": 64, "mlp": 16, "gated_mlp": true},
+            "cluster": {"chip": "h100", "hosts": 1, "chips_per_host": 2}, "mesh": {"pipeline": 2},
+            "training": {"global_batch": 4, "optimizer": "sgd", "clip_norm": 0}})",
+        R"({"model": {"family": "mlp", "layers": 4, "embed": 64, "mlp": 1000, "gated_mlp": true},
+            "cluster": {"chip": "h200", "hosts": 1, "chips_per_host": 2}, "mesh": {"pipeline": 2},
+            "training": {"global_batch": 5, "clip_norm": 1e9, "optimizer": "momentum"}})",
+        R"({"model": {"family": "transformer", "layers": 4, "embed": 64, "heads": 4, "mlp": 64, "vocab": 100,
+            "activation": "relu", "norm": "layer"}, "cluster": {"chip": "h100", "hosts": 1, "chips_per_host": 4},
+            "mesh": {"pipeline": 2, "tensor": 2}, "training": {"global_batch": 8, "sequence_length": 16,
+            "learning_rate": 0.01, "clip_norm": 0, "optimizer": {"name": "adam", "beta1": 0.9, "beta2": 0}}})",
+        R"({"model": {"family": "transformer", "layers": 2, "embed": 32, "heads": 2, "kv_heads": 2, "mlp": 128,
+            "vocab": 100}, "cluster": {"chip": "h100", "hosts": 1, "chips_per_host": 2}, "mesh": {"tensor": 2},
+            "training": {"global_batch": 4, "sequence_length": 16}})",
+        R"({"model": "gpt2", "cluster": {"chip": "tpu-v4", "topology": "4x4x8", "slices": 2}, "mesh": {"fsdp": 256},
+            "training": {"global_batch": 256, "sequence_length": 16}})",
+        R"({"model": "gpt2", "cluster": {"chip": {"preset": "tpu-v5e", "peak_f32": 1e-12}, "topology": "4x4"},
+            "mesh": {"fsdp": 16}, "training": {"global_batch": 16, "sequence_length": 16}})"}) {
+    CAPTURE(scenario);
+    const Said said = simulate(scenario, true);
+    CAPTURE(said.err);
+    REQUIRE(said.status == cli::exit_done);
+    const result::Result r = result::from_json(said.out);
+    REQUIRE(r.verification.has_value());
+    CHECK(r.verification->passed);
+  }
+}

@@ -70,6 +70,8 @@ Shrunken shrink(const Job& job, const Planned& full) {
   spec.bucket_bytes = std::min<std::int64_t>(spec.bucket_bytes, 2048);
   // Large enough that a gradient which is zero but for rounding is not amplified.
   spec.optimizer.eps = std::max(spec.optimizer.eps, 1e-3);
+  // Without a memory of squares Adam takes steps of one size whatever the gradient, its rounding included.
+  spec.optimizer.beta2 = std::max(spec.optimizer.beta2, 0.5);
   // Small enough that three steps do not diverge: a run that does amplifies roundings until they look like faults.
   spec.optimizer.learning_rate =
       std::min(spec.optimizer.learning_rate, 1e-2 / std::max(1.0, spec.optimizer.weight_decay));

@@ -166,9 +166,52 @@ TEST_CASE("a report or a trace is not written over the scenario that is read") {
   for (const char* option : {"--html", "--trace"}) {
     const Said said = call({"run", file, option, file});
     CHECK(said.status == exit_usage);
-    CHECK(said.err.find("is the scenario itself") != std::string::npos);
+    CHECK(said.err.find("is read by this run and would be lost") != std::string::npos);
     CHECK(text_of(file) == text);
   }
+}
+
+TEST_CASE("a report or a trace is not written over the configuration that the scenario imports") {
+  const Folder folder;
+  const std::string config = R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "n_positions": 128,
+    "vocab_size": 100})";
+  std::ofstream(folder / "config.json") << config;
+  std::ofstream(folder / "s.json") << R"({"model": {"huggingface": "config.json"}, "cluster": {"chip": "tpu-v5e",
+    "topology": "1x1"}, "training": {"global_batch": 1, "sequence_length": 16}})";
+  for (const char* option : {"--html", "--trace"}) {
+    const Said said = call({"run", folder / "s.json", "--no-verify", option, folder / "config.json"});
+    CHECK(said.status == exit_usage);
+    CHECK(said.err.find("is read by this run and would be lost") != std::string::npos);
+    CHECK(text_of(folder / "config.json") == config);
+  }
+  CHECK(call({"run", folder / "s.json", "--no-verify"}).status == exit_done);
+}
+
+TEST_CASE("two names of one file are one file, for the report and the trace") {
+  const Folder folder;
+  std::filesystem::create_directories(folder / "in");
+  const Said said = call({"run", "scenarios/gpt2-one-chip.json", "--no-verify", "--html", folder / "out", "--trace",
+                          folder / "in/../out"});
+  CHECK(said.status == exit_usage);
+  CHECK(said.err.find("each needs its own") != std::string::npos);
+}
+
+TEST_CASE("what a user wrote does not reach the terminal as control characters") {
+  const std::string escape = "\x1b[31mx",
+                    c1 = "\xc2\x9b"
+                         "31mx",
+                    bidi = "\xe2\x80\xaex";
+  for (const std::string& bad : {escape, c1, bidi})
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{bad},
+                                                                                       {"list", bad},
+                                                                                       {"run", bad},
+                                                                                       {"run", "a.json", "--" + bad},
+                                                                                       {"run", "a.json", bad},
+                                                                                       {"new", bad + "/a"}}) {
+      const Said said = call(words);
+      CHECK(said.status == exit_usage);
+      CHECK(said.err.find(bad) == std::string::npos);
+    }
 }
 
 TEST_CASE("a report or a trace does not go to standard output, which is the result's") {

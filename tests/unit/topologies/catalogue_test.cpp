@@ -149,7 +149,7 @@ TEST_CASE("wrong overrides are all reported, each at its place") {
   CHECK(sink.all()[1].pointer == "/c/link_rate");
   CHECK(sink.all()[2].pointer == "/c/matrix_efficiency");
   CHECK(sink.all()[3].pointer == "/c/matrix_tile_m");
-  CHECK(sink.all()[1].message == "expected a finite number, 0 or more in B/s, found -1");
+  CHECK(sink.all()[1].message == "expected 0, or a number from 1e-30 to 1e30 in B/s, found -1");
   CHECK(sink.all()[3].message == "expected a whole number from 1 to 1e9, found 2.5");
 }
 
