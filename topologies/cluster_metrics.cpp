@@ -100,8 +100,10 @@ Rings join_rings(const Parts& p, const Rings& part, std::int64_t least_degree) {
   r.rings.emplace_back();
   for (std::int64_t i = 0; i < p.count; ++i)
     for (std::int32_t chip : way) r.rings[0].push_back(static_cast<std::int32_t>(i * p.chips + chip));
-  r.how = fmt::format("a ring of each {}, opened at one link and joined over the cards there; more were not searched",
-                      p.name);
+  r.how = fmt::format(
+      "a ring of each {}, opened at one link and joined over the cards there, one direction of a link; more "
+      "were not searched",
+      p.name);
   return r;
 }
 
