@@ -72,12 +72,13 @@ Bisection join_bisection(const Cluster& cluster, const Parts& p, const Bisection
   const BytesPerSecond share =
       std::min(pcie, card / static_cast<double>(p.shared ? std::min(cluster.chips_per_host, p.chips) : 1));
   b.lower = share * static_cast<double>(p.chips * p.count / 2);
-  b.lower_how = "what half of the chips can send over their cards in any case";
+  b.lower_how = "from what half of the chips can send over their cards in any case";
   // Whole parts on either side, and where p is odd one part in two halves, whose chips can also use their cards.
   b.upper = card * static_cast<double>(p.count / 2 * p.cards);
   if (p.count % 2 != 0) b.upper = b.upper + part.upper + std::min(pcie, card) * static_cast<double>(p.chips / 2);
-  b.upper_how = p.count % 2 != 0 ? fmt::format("halves that cut one {} in two and leave the others whole", p.name)
-                                 : fmt::format("halves that are whole {}s", p.name);
+  const bool whole = p.count % 2 == 0 || p.chips == 1;
+  b.upper_how = whole ? fmt::format("halves that are whole {}s", p.name)
+                      : fmt::format("halves that cut one {} in two and leave the others whole", p.name);
   if (b.lower.value() > b.upper.value() * (1 - 1e-9)) b.lower = b.upper;
   return b;
 }
@@ -100,10 +101,9 @@ Rings join_rings(const Parts& p, const Rings& part, std::int64_t least_degree) {
   r.rings.emplace_back();
   for (std::int64_t i = 0; i < p.count; ++i)
     for (std::int32_t chip : way) r.rings[0].push_back(static_cast<std::int32_t>(i * p.chips + chip));
-  r.how = fmt::format(
-      "a ring of each {}, opened at one link and joined over the cards there, one direction of a link; more "
-      "were not searched",
-      p.name);
+  r.how = p.chips > 2 ? fmt::format("a ring of each {}, opened at one link and joined over the cards there", p.name)
+                      : "chips in the order of their numbers, over their cards";
+  r.how += ", one direction of a link; more were not searched";
   return r;
 }
 
