@@ -230,6 +230,32 @@ TEST_CASE("a mesh of several axes has a cost over each, and over all chips") {
   CHECK(r.placement == "fsdp on x; tensor on y");
 }
 
+TEST_CASE("an axis that a strategy splits is one row: tensor 16 over 8 key and value heads is 8 x 2") {
+  scenario::Scenario s = quickstart();
+  s.mesh = {{"tensor", 16}};
+  s.model.kv_heads = 8;
+  const session::TopologyReport r = session::topology(s, {});
+  DiagnosticSink sink;
+  const std::optional<session::Job> job = session::resolve(s, ".", sink);
+  CHECK(session::place_mesh(job->spec, job->cluster.fabric).mesh.axes.size() == 2);
+  CHECK(r.costs.size() == 9);
+  CHECK(cost(r, "all-gather", "tensor", 1024).members == 16);
+}
+
+TEST_CASE("the mesh lies on the machine as in the plan of a run") {
+  for (const std::string& file : shipped()) {
+    CAPTURE(file);
+    DiagnosticSink sink;
+    const std::optional<session::Job> job = session::resolve(scenario_of(file), ".", sink);
+    if (job->spec.model.family == models::Family::fixed) continue;  // has no collectives
+    const session::Planned planned = session::make_plan(job->spec, job->cluster.fabric);
+    const session::Placed placed = session::place_mesh(job->spec, job->cluster.fabric);
+    CHECK(placed.mesh == planned.program.mesh);
+    CHECK(placed.placement == planned.placement);
+    CHECK(placed.description == planned.placement_text);
+  }
+}
+
 TEST_CASE("one chip has no links and no collectives") {
   const session::TopologyReport r =
       session::topology(scenario_of(std::string(TPUSIM_SOURCE_DIR) + "/scenarios/gpt2-one-chip.json"), {});

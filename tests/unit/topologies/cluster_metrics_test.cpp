@@ -163,6 +163,31 @@ TEST_CASE("the closed form of the bisection is not given where it does not hold"
   CHECK_FALSE(bisection_over_cards(v5e, slow, 2, 16, 4).has_value());  // PCIe limits, not the card
 }
 
+TEST_CASE(
+    "three slices of v5e 2x4 are parted with at most one card, one slice's two middle links and four chips' PCIe") {
+  // A slice is one host, its card 25 GB/s, a chip's share 1/8. Halves of 12 chips: one slice each and 2x2 of the third.
+  // The whole slice sends over its card; 2 links join the 2x2 halves; 4 chips can use their card too, 15 GB/s of PCIe
+  // each. In any case 12 chips can send their shares.
+  const Cluster cluster = slices_of("tpu-v5e", "2x4", 3);
+  const Chip& chip = cluster.chip;
+  const double link = chip.link_rate.value.value() * chip.link_efficiency.value;
+  const double card = chip.host_nic_rate->value.value() * chip.nic_efficiency.value;
+  REQUIRE(cluster.chips_per_host == 8);
+  REQUIRE(chip.pcie_rate.value.value() < card);
+  const Bisection b = measure(cluster).whole.bisection;
+  CHECK(b.upper.value() == doctest::Approx(card + 2 * link + 4 * chip.pcie_rate.value.value()).epsilon(1e-12));
+  CHECK(b.lower.value() == doctest::Approx(12 * card / 8).epsilon(1e-12));
+}
+
+TEST_CASE("two slices whose last host is not full are parted with at most one slice's cards") {
+  // 3x3 chips on hosts of 8: two cards a slice. 9 chips can send an eighth of a card each in any case.
+  const Cluster cluster = slices_of("tpu-v5e", "3x3", 2);
+  const Bisection b = measure(cluster).whole.bisection;
+  const double card = cluster.chip.host_nic_rate->value.value() * cluster.chip.nic_efficiency.value;
+  CHECK(b.upper.value() == doctest::Approx(2 * card).epsilon(1e-12));
+  CHECK(b.lower.value() == doctest::Approx(9 * card / 8).epsilon(1e-12));
+}
+
 TEST_CASE("a part that is too large to build is refused by name") {
   Cluster huge = hosts_of("h100", 2);
   huge.chips_per_host = max_part_chips + 1;
