@@ -25,6 +25,7 @@ constexpr const char* kFooter =
     "  tpusim run my.json --html my.html --trace my.trace    a report, and a timeline for ui.perfetto.dev\n"
     "  tpusim run my.json --set mesh.fsdp=8 --set mesh.tensor=2\n"
     "  tpusim check my.json                                  all that is wrong with a scenario\n"
+    "  tpusim topology my.json                               links, bisection, cost of collectives\n"
     "  tpusim list chips                                     what the names in a scenario can be\n"
     "\n"
     "Exit status: 0 done; 1 a check failed; 2 the usage or the input is wrong; 3 the plan cannot work\n"
@@ -85,6 +86,7 @@ int parse_and_run(const std::vector<std::string>& arguments, Streams& streams) {
   commands.push_back(make_run());
   commands.push_back(make_check());
   commands.push_back(make_explain());
+  commands.push_back(make_topology());
   commands.push_back(make_list());
   commands.push_back(make_new());
   for (const auto& c : commands) c->declare(app);

@@ -46,20 +46,6 @@ class Check : public Command {
   }
 
  private:
-  // "s.json:7:3: /mesh: the plan cannot work: out of memory; needs ..., has ..."
-  static std::string obstacle(const Verdict& verdict, const scenario::Scenario& scenario) {
-    std::vector<Diagnostic> place(1);
-    place[0].pointer = verdict.pointer;
-    scenario::locate(place, scenario.source);
-    std::string where = place[0].file;
-    if (place[0].line > 0) where += fmt::format(":{}:{}", place[0].line, place[0].column);
-    if (!verdict.pointer.empty()) where += ": " + verdict.pointer;
-    std::string what = fmt::format("{}: the plan cannot work: {}", where, verdict.reason);
-    if (!verdict.needed.empty()) what += fmt::format("; needed: {}", verdict.needed);
-    if (!verdict.available.empty()) what += fmt::format("; available: {}", verdict.available);
-    return what + "\n";
-  }
-
   ScenarioArguments scenario_;
 };
 

@@ -26,6 +26,7 @@ int guarded(const std::function<int()>& work, Streams& streams);
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_check();
 std::unique_ptr<Command> make_explain();
+std::unique_ptr<Command> make_topology();
 std::unique_ptr<Command> make_list();
 std::unique_ptr<Command> make_new();
 

@@ -86,6 +86,19 @@ void print_located(const ScenarioError& error, const scenario::Scenario& scenari
   print_diagnostics(diagnostics, streams);
 }
 
+std::string obstacle(const Verdict& verdict, const scenario::Scenario& scenario) {
+  std::vector<Diagnostic> place(1);
+  place[0].pointer = verdict.pointer;
+  scenario::locate(place, scenario.source);
+  std::string where = place[0].file;
+  if (place[0].line > 0) where += fmt::format(":{}:{}", place[0].line, place[0].column);
+  if (!verdict.pointer.empty()) where += ": " + verdict.pointer;
+  std::string what = fmt::format("{}: the plan cannot work: {}", where, verdict.reason);
+  if (!verdict.needed.empty()) what += fmt::format("; needed: {}", verdict.needed);
+  if (!verdict.available.empty()) what += fmt::format("; available: {}", verdict.available);
+  return what + "\n";
+}
+
 std::string folder_of(const std::string& file) {
   if (file == "-") return ".";
   const std::string folder = std::filesystem::path(file).parent_path().string();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/base/diagnostic.hpp"
+#include "sim/base/verdict.hpp"
 #include "sim/cli/cli.hpp"
 #include "sim/scenario/scenario.hpp"
 
@@ -26,6 +27,10 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, Streams& stre
 
 // The diagnostics of an error, with their places in the scenario.
 void print_located(const ScenarioError& error, const scenario::Scenario& scenario, Streams& streams);
+
+// Why a plan cannot work, in one line: "s.json:7:3: /mesh: the plan cannot work: out of memory; needed: ...; available:
+// ...".
+std::string obstacle(const Verdict& verdict, const scenario::Scenario& scenario);
 
 // Where relative paths of a scenario start: its own folder; "." for standard input.
 std::string folder_of(const std::string& file);

@@ -49,6 +49,16 @@ struct Planned {
 };
 Planned make_plan(const JobSpec& spec, const fabric::Fabric& fabric);
 
+// The mesh that strategies make of the spec's (an axis may be split), laid on the machine: as in make_plan, without a
+// model or a plan. A step of fixed length keeps its mesh as it is.
+struct Placed {
+  Verdict verdict;
+  spmd::Mesh mesh;
+  spmd::Placement placement;
+  std::string description;  // "tensor on x; fsdp on y, z"
+};
+Placed place_mesh(const JobSpec& spec, const fabric::Fabric& fabric);
+
 // The StepProgram of family `fixed`: one kernel of known length on every chip, which reads its batch.
 plan::StepProgram fixed_program(const JobSpec& spec);
 

@@ -58,6 +58,18 @@ models::BuildOptions build_options(const JobSpec& spec, const strategies::Setup&
   return options;
 }
 
+strategies::Request request_of(const JobSpec& spec) {
+  strategies::Request request;
+  request.mesh = spec.mesh;
+  request.options = spec.strategies;
+  request.sizes = axis_sizes(spec);
+  request.sites.layers = spec.model.layers;
+  request.global_batch = spec.global_batch;
+  request.microbatch = spec.microbatch;
+  request.by_hand = spec.by_hand;
+  return request;
+}
+
 }  // namespace
 
 std::int64_t JobSpec::devices() const {
@@ -68,14 +80,7 @@ std::int64_t JobSpec::devices() const {
 
 Planned make_plan(const JobSpec& spec, const fabric::Fabric& fabric) {
   Planned out;
-  strategies::Request request;
-  request.mesh = spec.mesh;
-  request.options = spec.strategies;
-  request.sizes = axis_sizes(spec);
-  request.sites.layers = spec.model.layers;
-  request.global_batch = spec.global_batch;
-  request.microbatch = spec.microbatch;
-  request.by_hand = spec.by_hand;
+  strategies::Request request = request_of(spec);
   out.setup = strategies::decide(request);
   if (!out.setup.verdict) {
     out.verdict = out.setup.verdict;
@@ -114,6 +119,23 @@ Planned make_plan(const JobSpec& spec, const fabric::Fabric& fabric) {
   options.verify = spec.verify_plan;
   out.program =
       plan::lower({out.model, out.setup.tables, out.setup.mesh, out.placement, fabric, out.setup.schedule, options});
+  return out;
+}
+
+Placed place_mesh(const JobSpec& spec, const fabric::Fabric& fabric) {
+  Placed out;
+  if (spec.model.family == models::Family::fixed) {
+    for (const strategies::RequestedAxis& axis : spec.mesh) out.mesh.axes.push_back({axis.name, axis.size, axis.name});
+  } else {
+    strategies::Setup setup = strategies::decide(request_of(spec));
+    out.verdict = setup.verdict;
+    if (!out.verdict) return out;
+    out.mesh = std::move(setup.mesh);
+  }
+  spmd::PlacementResult placed = spmd::place(out.mesh, fabric);
+  out.verdict = placed.verdict;
+  out.placement = std::move(placed.placement);
+  out.description = std::move(placed.description);
   return out;
 }
 

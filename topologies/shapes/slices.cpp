@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/base/check.hpp"
+#include "topologies/shapes/cards.hpp"
 #include "topologies/shapes/grid.hpp"
 
 namespace tpusim::topologies {
@@ -20,31 +21,6 @@ LinkClass ici_of(const Chip& chip) {
           fabric::Level::chip,
           Duplex::full,
           1};
-}
-
-// Each chip to its host's card, each card to the DCN.
-void add_cards(Topology& t, const Cluster& cluster, const std::vector<std::int32_t>& host, std::int32_t detour) {
-  const Chip& chip = cluster.chip;
-  const BytesPerSecond card = chip.host_nic_rate ? chip.host_nic_rate->value : chip.chip_nic_rate->value;
-  const std::int32_t pcie =
-      add_class(t, {chip.pcie_rate.value, Seconds(0), LinkKind::pcie, fabric::Level::slice, Duplex::full, detour});
-  const std::int32_t dcn = add_class(t, {card * chip.nic_efficiency.value, chip.nic_latency.value * 0.5, LinkKind::dcn,
-                                         fabric::Level::slice, Duplex::full, 1});
-  const std::int64_t slice_chips = static_cast<std::int64_t>(host.size());
-  const bool own = !chip.host_nic_rate;  // a card a chip
-  const std::int64_t hosts = own ? slice_chips : *std::max_element(host.begin(), host.end()) + 1;
-  const std::int32_t network = add_node(t, {NodeKind::switch_node, 0, -1, -1});
-  for (std::int64_t s = 0; s < cluster.slices; ++s) {
-    const auto first = static_cast<std::int32_t>(t.nodes.size());
-    for (std::int64_t h = 0; h < hosts; ++h) {
-      const std::int32_t nic =
-          add_node(t, {NodeKind::nic, 0, static_cast<std::int32_t>(s * hosts + h), static_cast<std::int32_t>(s)});
-      add_link(t, nic, network, dcn);
-    }
-    for (std::int64_t c = 0; c < slice_chips; ++c)
-      add_link(t, static_cast<std::int32_t>(s * slice_chips + c),
-               first + (own ? static_cast<std::int32_t>(c) : host[static_cast<std::size_t>(c)]), pcie);
-  }
 }
 
 void add_switches(Topology& t, const fabric::PhysicalAxis& axis, std::int64_t stride) {
@@ -82,6 +58,10 @@ std::vector<std::int32_t> hosts_of(const Shape& shape, std::int64_t chips_per_ho
   return host;
 }
 
+std::int32_t slice_detour(const Shape& shape) {
+  return static_cast<std::int32_t>(1 + std::accumulate(shape.begin(), shape.end(), std::int64_t{0}));
+}
+
 std::optional<Topology> slices(const Cluster& cluster, const SliceOptions& options, DiagnosticSink& sink) {
   TPUSIM_CHECK(cluster.kind == ClusterKind::slices, "a cluster of hosts has no slices");
   const Shape& shape = cluster.slice_shape;
@@ -109,8 +89,6 @@ std::optional<Topology> slices(const Cluster& cluster, const SliceOptions& optio
     g.axis_class.assign(shape.size(), add_class(t, one.links[0]));
     const auto slice_chips = static_cast<std::int64_t>(host.size());
     for (std::int64_t s = 0; s < cluster.slices; ++s) add_grid_links(t, g, s * slice_chips);
-    add_cards(t, cluster, host,
-              static_cast<std::int32_t>(1 + std::accumulate(shape.begin(), shape.end(), std::int64_t{0})));
     t.grid.shape = shape;
     t.grid.shape.insert(t.grid.shape.begin(), cluster.slices);
     t.grid.wrapped.assign(t.grid.shape.size(), false);
@@ -120,6 +98,12 @@ std::optional<Topology> slices(const Cluster& cluster, const SliceOptions& optio
     const auto slice = static_cast<std::int32_t>(c / static_cast<std::int64_t>(host.size()));
     n.slice = slice;
     n.host = slice * hosts + host[static_cast<std::size_t>(c % static_cast<std::int64_t>(host.size()))];
+  }
+  if (cluster.slices > 1) {
+    const CardLinks cards = card_links(cluster.chip, fabric::Level::slice, slice_detour(shape));
+    add_cards(t, cluster.chip, cards);
+    t.bisection = bisection_over_cards(cluster.chip, cards, cluster.slices, static_cast<std::int64_t>(host.size()),
+                                       cluster.chips_per_host);
   }
   t.name = fmt::format("{}{} {}", options.twisted ? "twisted " : "", cluster.chip.name, shape_text(shape));
   if (cluster.slices > 1) t.name = fmt::format("{} slices of {}", cluster.slices, t.name);

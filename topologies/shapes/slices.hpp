@@ -1,11 +1,9 @@
 // A TPU slice, or several joined by the data-centre network (DCN) through each host's network card.
 //
 // Inside a slice: the grid of the generation's wrap rule (builders.hpp), twisted on request where the shape allows it.
-// Between slices: chip - PCIe - its host's card - DCN, which does not block. The card is shared by the host's chips, so
-// what they send together is held to its rate (25 GB/s for four v5p chips), while one alone may use all of it. The
-// weight of the way over the card is more than any way inside a slice, so that chips of one slice use ICI.
+// Between slices: chip - PCIe - its host's card - DCN (cards.hpp), where four v5p chips share 25 GB/s. The way over the
+// card weighs more than any way inside a slice, so that chips of one slice use ICI.
 //
-// A message's latency over the DCN lies on the two links at the cards, a half each; PCIe adds none of its own.
 // Hosts hold blocks of 2x2 or 4x2 neighbouring chips where the shape divides by them, else consecutive chips.
 //
 // Sources: the chip's card. Ignored: what the DCN's own tiers hold back.
@@ -23,6 +21,9 @@ struct SliceOptions {
 // The cluster has to be of slices (ClusterKind::slices). Rates are the cluster's, efficiencies included. nullopt after
 // an error; CapacityError beyond a topology's bounds.
 std::optional<Topology> slices(const Cluster& cluster, const SliceOptions& options, DiagnosticSink& sink);
+
+// What PCIe weighs on a way between two chips: more than any way inside a slice of this shape.
+std::int32_t slice_detour(const Shape& shape);
 
 // Which host of a slice holds each chip.
 std::vector<std::int32_t> hosts_of(const Shape& shape, std::int64_t chips_per_host);

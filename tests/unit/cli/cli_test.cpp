@@ -46,7 +46,7 @@ TEST_CASE("the version is that of the build") {
 }
 
 TEST_CASE("every command has help with examples") {
-  for (const char* command : {"run", "check", "explain", "list", "new"}) {
+  for (const char* command : {"run", "check", "explain", "topology", "list", "new"}) {
     CAPTURE(std::string(command));
     const Said said = call({command, "--help"});
     CHECK(said.status == exit_done);
@@ -60,7 +60,7 @@ TEST_CASE("a misspelt command or option is told with the nearest") {
   CHECK(call({"rnu"}).status == exit_usage);
   CHECK(call({"rnu"}).err ==
         "tpusim: no command is called \"rnu\"; did you mean \"run\"?\n"
-        "commands: run, check, explain, list, new; tpusim --help says more\n");
+        "commands: run, check, explain, topology, list, new; tpusim --help says more\n");
   CHECK(call({}).err.find("a command is expected") != std::string::npos);
   CHECK(call({"--versio"}).err.find("did you mean \"--version\"?") != std::string::npos);
   const Said option = call({"run", "s.json", "--jso"});
@@ -242,11 +242,30 @@ TEST_CASE("explain ends with the formula of each headline number, and its values
   CHECK(numbers.find("hfu = ") != std::string::npos);
 }
 
-TEST_CASE("explain tells a plan that cannot work from a scenario that is wrong by its exit status, as check does") {
+TEST_CASE("explain and topology tell a plan that cannot work from a wrong scenario by exit status, as check does") {
   const std::string file = TPUSIM_SOURCE_DIR "/scenarios/palm-540b.json";
-  for (const char* command : {"check", "explain"}) {
+  for (const char* command : {"check", "explain", "topology"}) {
     // 7 heads over tensor 12
     CHECK(call({command, file, "--set", "model.heads=7"}).status == exit_impossible);
     CHECK(call({command, file, "--set", "model=palm-541b"}).status == exit_usage);
   }
+}
+
+TEST_CASE("topology reads standard input and --set, and prints the network although the mesh cannot be used") {
+  const std::string file = TPUSIM_SOURCE_DIR "/scenarios/quickstart.json";
+  const Said said = call({"topology", file});
+  CHECK(said.status == exit_done);
+  CHECK(said.err == "");
+  CHECK(call({"topology", "-"}, text_of(file)).out == said.out);
+  const Said other = call({"topology", file, "--set", "cluster.topology=2x8"});
+  CHECK(other.status == exit_done);
+  CHECK(other.out.find("diameter          8 links\n") != std::string::npos);  // 1 + 7
+  const Said impossible = call({"topology", file, "--set", "model.heads=7", "--set", "model.kv_heads=7", "--set",
+                                "mesh.fsdp=8", "--set", "mesh.tensor=2"});
+  CHECK(impossible.status == exit_impossible);
+  CHECK(impossible.out.find("diameter          6 links\n") != std::string::npos);
+  CHECK(impossible.err.find("/mesh/tensor: the plan cannot work: tensor 2 does not divide") != std::string::npos);
+  const Said wrong = call({"topology", file, "--set", "mesh.fsdp=8"});
+  CHECK(wrong.status == exit_usage);
+  CHECK(wrong.out == "");
 }
