@@ -27,7 +27,7 @@ struct Proof {
   std::int64_t steps = 3;
   std::int64_t shuffles = 1;  // legal orders tried for (c) and (d)
   int threads = 1;
-  bool integers = false;  // small integers for parameters and features: sums are exact in any order
+  bool integers = false;   // small integers for parameters and features: sums are exact in any order
   double deviation = 0.3;  // standard deviation of initial parameters and features
   double tolerance = kValueTolerance;
   ir::Vjp vjp = &ir::vjp;  // what planned.model was differentiated by: who is to blame where the gradient is wrong
