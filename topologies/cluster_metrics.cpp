@@ -71,11 +71,12 @@ Bisection join_bisection(const Cluster& cluster, const Parts& p, const Bisection
   const BytesPerSecond card = p.links.network.bandwidth, pcie = p.links.pcie.bandwidth;
   const BytesPerSecond share =
       std::min(pcie, card / static_cast<double>(p.shared ? std::min(cluster.chips_per_host, p.chips) : 1));
-  b.lower = share * static_cast<double>(p.chips * p.count / 2);
+  const std::int64_t half_of_all = p.chips * p.count / 2, half_of_one = p.chips / 2, cards = p.count / 2 * p.cards;
+  b.lower = share * static_cast<double>(half_of_all);
   b.lower_how = "from what half of the chips can send over their cards in any case";
   // Whole parts on either side, and where p is odd one part in two halves, whose chips can also use their cards.
-  b.upper = card * static_cast<double>(p.count / 2 * p.cards);
-  if (p.count % 2 != 0) b.upper = b.upper + part.upper + std::min(pcie, card) * static_cast<double>(p.chips / 2);
+  b.upper = card * static_cast<double>(cards);
+  if (p.count % 2 != 0) b.upper = b.upper + part.upper + std::min(pcie, card) * static_cast<double>(half_of_one);
   const bool whole = p.count % 2 == 0 || p.chips == 1;
   b.upper_how = whole ? fmt::format("halves that are whole {}s", p.name)
                       : fmt::format("halves that cut one {} in two and leave the others whole", p.name);

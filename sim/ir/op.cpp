@@ -43,6 +43,20 @@ struct Namer {
 
 }  // namespace
 
+std::string_view phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      return "update";
+  }
+  return "";
+}
+
 std::string_view op_name(const OpKind& kind) {
   return std::visit(Namer{}, kind);
 }

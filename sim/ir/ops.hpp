@@ -10,6 +10,7 @@
 
 namespace tpusim::ir {
 
+std::string_view phase_name(Phase phase);      // "forward", "recompute", "backward", "update"
 std::string_view op_name(const OpKind& kind);  // "dot", "map.silu", "all_gather"
 
 // --- shape inference -------------------------------------------------------------------------------------------------

@@ -18,23 +18,9 @@ std::string ref(const StepProgram& p, const BufferRef& r) {
                            : fmt::format("{}#{}[site{:+d}]", buffer.label, r.buffer.index, r.site_delta);
 }
 
-std::string_view phase_name(ir::Phase phase) {
-  switch (phase) {
-    case ir::Phase::forward:
-      return "forward";
-    case ir::Phase::recompute:
-      return "recompute";
-    case ir::Phase::backward:
-      return "backward";
-    case ir::Phase::update:
-      return "update";
-  }
-  return "?";
-}
-
 std::string kind_text(const StepProgram& p, const CallKind& kind) {
   std::string text = kind.block < 0 ? "step-wide" : p.programs[at(kind.block)].local.name;
-  text += fmt::format(" {}", kind.phase == ir::Phase::update && kind.first ? "norm" : phase_name(kind.phase));
+  text += fmt::format(" {}", kind.phase == ir::Phase::update && kind.first ? "norm" : ir::phase_name(kind.phase));
   if (kind.phase == ir::Phase::backward && kind.first) text += ", first microbatch";
   if (kind.phase == ir::Phase::backward && kind.last) text += ", last microbatch";
   if (kind.stage >= 0) text += fmt::format(", edge of a stage like stage {}", kind.stage);

@@ -87,17 +87,31 @@ std::string explain_collectives(const Planned& planned, const fabric::Fabric& fa
   return text;
 }
 
+// Where a kernel belongs and what it runs: "layer backward, dot", "layer forward, map.silu and 3 more in one kernel".
+std::string kernel_name(const plan::StepProgram& program, const plan::Kernel& kernel) {
+  if (kernel.ops.empty()) return std::string(kernel.label);
+  const ir::Program& local = program.programs[static_cast<std::size_t>(kernel.program)].local;
+  const ir::Op& first = local.op(kernel.ops.front());
+  std::string text = local.name;
+  // Programs of the update are called so already: "embedding update".
+  if (first.phase != ir::Phase::update) text += fmt::format(" {}", ir::phase_name(first.phase));
+  text += fmt::format(", {}", ir::op_name(first.kind));
+  if (kernel.ops.size() > 1) text += fmt::format(" and {} more in one kernel", kernel.ops.size() - 1);
+  return text + fmt::format(" for \"{}\"", kernel.label);
+}
+
 std::string explain_kernels(const Job& job, const plan::StepProgram& program) {
   std::string text =
       "kernels: t = floor + max(matrix, vector, HBM); matrix = padded FLOPs / (peak x efficiency), HBM = bytes / "
       "(bandwidth x efficiency)\n";
   for (const plan::Kernel& kernel : program.kernels) {
     const timing::KernelTime t = timing::kernel_time(kernel, job.cluster.chip);
-    text += fmt::format(
-        "  {}: {} = {} + max({}, {}, {})   {} executed, {} read, {} written\n", kernel.label, format_seconds(t.total()),
-        format_seconds(t.floor), format_seconds(t.matrix), format_seconds(t.vector), format_seconds(t.hbm),
-        format_flops(Flops(kernel.cost.executed_flops)), format_bytes(Bytes(static_cast<double>(kernel.bytes_read))),
-        format_bytes(Bytes(static_cast<double>(kernel.bytes_written))));
+    text += fmt::format("  {}: {} = {} + max({}, {}, {})   {} executed, {} read, {} written\n",
+                        kernel_name(program, kernel), format_seconds(t.total()), format_seconds(t.floor),
+                        format_seconds(t.matrix), format_seconds(t.vector), format_seconds(t.hbm),
+                        format_flops(Flops(kernel.cost.executed_flops)),
+                        format_bytes(Bytes(static_cast<double>(kernel.bytes_read))),
+                        format_bytes(Bytes(static_cast<double>(kernel.bytes_written))));
   }
   return text;
 }

@@ -37,7 +37,8 @@ std::optional<KnownBisection> bisection_over_cards(const Chip& chip, const CardL
   if (parts % 2 != 0 || (shared && part_chips % chips_per_host != 0)) return std::nullopt;
   const BytesPerSecond share = links.network.bandwidth / static_cast<double>(shared ? chips_per_host : 1);
   if (links.pcie.bandwidth < share) return std::nullopt;
-  return KnownBisection{share * static_cast<double>(parts / 2 * part_chips),
+  const std::int64_t half = parts / 2 * part_chips;
+  return KnownBisection{share * static_cast<double>(half),
                         "the cards of half the chips, in closed form: a half can always send that much, and whole "
                         "parts on either side no more"};
 }

@@ -25,8 +25,9 @@ Topology hosts(const Cluster& cluster) {
       const std::int32_t center = add_node(t, {NodeKind::switch_node, 0, static_cast<std::int32_t>(h), -1});
       for (std::int64_t i = 0; i < per_host; ++i) add_link(t, static_cast<std::int32_t>(h * per_host + i), center, cls);
     }
+    const std::int64_t half = per_host / 2;
     if (cluster.hosts == 1)
-      t.bisection = KnownBisection{port * static_cast<double>(per_host / 2),
+      t.bisection = KnownBisection{port * static_cast<double>(half),
                                    "half the chips' ports, through a switch that does not block"};
   }
   if (cluster.hosts > 1) {

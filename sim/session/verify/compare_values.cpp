@@ -27,20 +27,6 @@ std::vector<ir::ValueId> global_of(const spmd::Partitioned& part) {
   return out;
 }
 
-std::string_view phase_name(ir::Phase phase) {
-  switch (phase) {
-    case ir::Phase::forward:
-      return "forward";
-    case ir::Phase::recompute:
-      return "recompute";
-    case ir::Phase::backward:
-      return "backward";
-    case ir::Phase::update:
-      return "update";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, std::size_t op_index, std::int64_t site,
@@ -49,7 +35,7 @@ std::string describe_op(const spmd::Partitioned& part, const spmd::Mesh& mesh, s
   const ir::Value& value = part.local.value(op.results[0]);
   std::string text = fmt::format("site {} ({}), ", site, part.local.name);
   if (microbatch >= 0) text += fmt::format("microbatch {}, ", microbatch);
-  text += fmt::format("{}: {} \"{}\"", phase_name(op.phase), ir::op_name(op.kind), value.label);
+  text += fmt::format("{}: {} \"{}\"", ir::phase_name(op.phase), ir::op_name(op.kind), value.label);
   const ir::MeshAxes* axes = nullptr;
   if (const auto* g = std::get_if<ir::AllGather>(&op.kind)) axes = &g->axes;
   if (const auto* s = std::get_if<ir::ReduceScatter>(&op.kind)) axes = &s->axes;
