@@ -15,8 +15,8 @@ namespace tpusim::topologies {
 // Generators from 1 to chips/2, each once; chips/2 itself is one link a chip. InternalError for others.
 Topology circulant(std::int64_t chips, const std::vector<std::int64_t>& generators, const LinkClass& link);
 
-// The 128-chip pod with 10 links a chip. All-odd generators give five edge-disjoint rings; source: own computation
-// (shared/data/hardware.md, section 8).
+// The 128-chip pod with 10 links a chip. All-odd generators give five edge-disjoint rings. Source: our own search over
+// circulants of that degree.
 std::vector<std::int64_t> pod_generators_for_rings();    // 1 5 17 25 57: diameter 4
 std::vector<std::int64_t> pod_generators_for_latency();  // 1 21 29 34 45: diameter 3
 

@@ -92,7 +92,7 @@ TEST_CASE("distances are the lengths of the routes") {
 }
 
 TEST_CASE("a twisted 4x4x8 has diameter 6 and 440 hops from a chip to all others, not 8 and 512") {
-  // hardware.md section 8, computed by another program: diameter 6, mean 3.465; 440/127 = 3.4646.
+  // A separate program: diameter 6, mean 3.465; 440/127 = 3.4646.
   const Distances d = distances(twisted_torus({4, 4, 8}, ici()), default_budget);
   CHECK(d.diameter == 6);
   CHECK(d.mean_hops == about(440.0 / 127));
@@ -101,8 +101,7 @@ TEST_CASE("a twisted 4x4x8 has diameter 6 and 440 hops from a chip to all others
 TEST_CASE("a twist gives an all-to-all 1.75 and 1.39 times the rate, within 10 % above the published gains") {
   // Links alone: the long axis of the plain torus carries N X/8 = 128 x 8/8 = 128 pairs, of 4x8x8 256; twisted all six
   // links of a chip share its hops, 440/6. Published for the machine: 1.63 and 1.31 (Jouppi et al., TPU v4, ISCA 2023;
-  // recalled in hardware.md, not read there), where the rest of a transfer's cost is in as well: below, and by 6 to 7
-  // %.
+  // recalled, not read in the paper), where the rest of a transfer's cost is in as well: below, and by 6 to 7 %.
   const auto load = [](const Topology& t) { return all_to_all(t, default_budget).seconds_per_byte * kLink; };
   const double small = load(torus({4, 4, 8}, ici())), small_twisted = load(twisted_torus({4, 4, 8}, ici()));
   const double large = load(torus({4, 8, 8}, ici())), large_twisted = load(twisted_torus({4, 8, 8}, ici()));
@@ -167,7 +166,7 @@ TEST_CASE("bounds on the bisection hold against all halves, and the upper one is
 }
 
 TEST_CASE("a twisted 4x4x8 doubles the bisection found: at least 56.2 links' worth, at most 64") {
-  // hardware.md section 8: [57, 64], the spectral bound rounded up to whole links.
+  // A separate program: [57, 64], the spectral bound rounded up to whole links.
   const Bisection b = bisection(twisted_torus({4, 4, 8}, ici()), default_budget);
   CHECK(b.links == 64);
   CHECK(std::ceil(b.lower.value() / kLink) == 57);
@@ -195,8 +194,8 @@ TEST_CASE("a twisted 3x5 whose turn is one step of the other axis is the circula
 }
 
 TEST_CASE("the 128-chip pod: diameters 4 and 3, five edge-disjoint rings, bisection between 172 and 198 links") {
-  // hardware.md section 8: mean 2.551 = 324/127 and 2.449 = 311/127, bounds [173, 202] and [141, 176]; the exchange
-  // here finds a cut of 198 where that table has 202.
+  // A separate program: mean 2.551 = 324/127 and 2.449 = 311/127, bounds [173, 202] and [141, 176]; the exchange
+  // here finds a cut of 198 where that one has 202.
   const Metrics rings = measure(circulant(128, pod_generators_for_rings(), ici()));
   CHECK(rings.links == 640);
   CHECK(rings.distances.diameter == 4);
