@@ -7,8 +7,8 @@
 namespace tpusim::spmd {
 namespace {
 
-// Up to this size a reduction costs its steps, not its bytes: our choice, no published value (at 25 GB/s 1 MiB is 42 us,
-// three steps between hosts).
+// Up to this size a reduction costs its steps, not its bytes: our choice, no published value (at 25 GB/s 1 MiB is 42
+// us, three steps between hosts).
 constexpr std::int64_t kSmallBytes = 1 << 20;
 
 // The axes that split the batch.
