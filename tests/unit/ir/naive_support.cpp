@@ -3,12 +3,14 @@
 
 #include "sim/base/check.hpp"
 #include "sim/ir/flash_dims.hpp"
+#include "tests/support/plain_elementwise.hpp"
 #include "tests/unit/ir/naive.hpp"
 
 namespace naive {
 namespace {
 
 using namespace tpusim::ir;
+using tpusim::testing::plain_elementwise;
 
 std::int64_t stride_of(const Shape& shape, int dim) {
   std::int64_t s = 1;
@@ -53,75 +55,6 @@ const Dim& dim_at(const Shape& shape, DimName name) {
   return shape[static_cast<std::size_t>(find_dim(shape, name))];
 }
 
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-constexpr double kC = 0.7978845608028654;  // sqrt(2 / pi)
-double gelu(double x) {
-  return 0.5 * x * (1 + std::tanh(kC * (x + 0.044715 * x * x * x)));
-}
-double gelu_slope(double x) {
-  const double t = std::tanh(kC * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kC * (1 + 3 * 0.044715 * x * x);
-}
-
-double apply(const Map& m, double x, double y) {
-  switch (m.kind) {
-    case Elementwise::copy:
-    case Elementwise::cast:
-      return x;
-    case Elementwise::neg:
-      return -x;
-    case Elementwise::scale:
-      return m.a * x;
-    case Elementwise::add_scalar:
-      return x + m.a;
-    case Elementwise::exp:
-      return std::exp(x);
-    case Elementwise::log:
-      return std::log(x);
-    case Elementwise::sqrt:
-      return std::sqrt(x);
-    case Elementwise::rsqrt:
-      return 1 / std::sqrt(x);
-    case Elementwise::reciprocal:
-      return 1 / x;
-    case Elementwise::square:
-      return x * x;
-    case Elementwise::tanh:
-      return std::tanh(x);
-    case Elementwise::sigmoid:
-      return sigmoid(x);
-    case Elementwise::relu:
-      return std::max(x, 0.0);
-    case Elementwise::silu:
-      return x * sigmoid(x);
-    case Elementwise::gelu:
-      return gelu(x);
-    case Elementwise::minimum_scalar:
-      return std::min(x, m.a);
-    case Elementwise::add:
-      return x + y;
-    case Elementwise::sub:
-      return x - y;
-    case Elementwise::mul:
-      return x * y;
-    case Elementwise::div:
-      return x / y;
-    case Elementwise::maximum:
-      return std::max(x, y);
-    case Elementwise::relu_grad:
-      return x > 0 ? y : 0;
-    case Elementwise::silu_grad:
-      return y * sigmoid(x) * (1 + x * (1 - sigmoid(x)));
-    case Elementwise::gelu_grad:
-      return y * gelu_slope(x);
-    case Elementwise::tanh_grad:
-      return y * (1 - x * x);
-  }
-  return 0;
-}
-
 // One op: operands -> results.
 struct Runner {
   const std::vector<const Tensor*>& x;
@@ -136,10 +69,11 @@ struct Runner {
   }
   void operator()(const Map& m) {
     if (x.size() == 1)
-      for (std::size_t i = 0; i < y[0].data.size(); ++i) y[0].data[i] = apply(m, x[0]->data[i], 0);
+      for (std::size_t i = 0; i < y[0].data.size(); ++i) y[0].data[i] = plain_elementwise(m.kind, m.a, x[0]->data[i]);
     else
-      visit({x[0]->shape, x[1]->shape, y[0].shape},
-            [&](const auto& o) { y[0].data[at(o[2])] = apply(m, x[0]->data[at(o[0])], x[1]->data[at(o[1])]); });
+      visit({x[0]->shape, x[1]->shape, y[0].shape}, [&](const auto& o) {
+        y[0].data[at(o[2])] = plain_elementwise(m.kind, m.a, x[0]->data[at(o[0])], x[1]->data[at(o[1])]);
+      });
   }
   void operator()(const Reduce& r) {
     if (r.kind == Reduction::max) std::fill(y[0].data.begin(), y[0].data.end(), -1e300);

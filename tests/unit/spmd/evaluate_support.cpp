@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "tests/support/plain_elementwise.hpp"
+
 namespace tpusim::spmd::testing {
 namespace {
-
-using ir::Elementwise;
 
 Tensor zeros(const ir::Shape& shape, double fill = 0) {
   return {shape, std::vector<double>(static_cast<std::size_t>(ir::element_count(shape)), fill)};
@@ -54,79 +54,6 @@ struct Loop {
   }
 };
 
-// Each of the two functions below knows its half of the kinds.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wswitch-enum"
-double unary(Elementwise kind, double a, double x) {
-  switch (kind) {
-    case Elementwise::copy:
-    case Elementwise::cast:
-      return x;
-    case Elementwise::neg:
-      return -x;
-    case Elementwise::scale:
-      return a * x;
-    case Elementwise::add_scalar:
-      return x + a;
-    case Elementwise::exp:
-      return std::exp(x);
-    case Elementwise::log:
-      return std::log(x);
-    case Elementwise::sqrt:
-      return std::sqrt(x);
-    case Elementwise::rsqrt:
-      return 1 / std::sqrt(x);
-    case Elementwise::reciprocal:
-      return 1 / x;
-    case Elementwise::square:
-      return x * x;
-    case Elementwise::tanh:
-      return std::tanh(x);
-    case Elementwise::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Elementwise::relu:
-      return x > 0 ? x : 0;
-    case Elementwise::silu:
-      return x / (1 + std::exp(-x));
-    case Elementwise::gelu:
-      return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case Elementwise::minimum_scalar:
-      return std::min(x, a);
-    default:
-      throw std::logic_error("not unary");
-  }
-}
-double binary(Elementwise kind, double x, double y) {
-  switch (kind) {
-    case Elementwise::add:
-      return x + y;
-    case Elementwise::sub:
-      return x - y;
-    case Elementwise::mul:
-      return x * y;
-    case Elementwise::div:
-      return x / y;
-    case Elementwise::maximum:
-      return std::max(x, y);
-    case Elementwise::relu_grad:
-      return x > 0 ? y : 0;
-    case Elementwise::silu_grad: {
-      const double s = 1 / (1 + std::exp(-x));
-      return y * (s + x * s * (1 - s));
-    }
-    case Elementwise::gelu_grad: {
-      const double c = 0.7978845608028654, u = c * (x + 0.044715 * x * x * x), t = std::tanh(u);
-      return y * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x));
-    }
-    case Elementwise::tanh_grad:
-      return y * (1 - x * x);
-    default:
-      throw std::logic_error("not binary");
-  }
-}
-
-#pragma GCC diagnostic pop
-
 // What one device computes by itself. `out` has the results' shapes and is zero.
 struct Device {
   const Mesh& mesh;
@@ -147,7 +74,7 @@ struct Device {
   }
   void operator()(const ir::Map& op) {
     Loop l({&out[0].shape});
-    l.run([&] { o(0, l) = in.size() == 1 ? unary(op.kind, op.a, x(0, l)) : binary(op.kind, x(0, l), x(1, l)); });
+    l.run([&] { o(0, l) = tpusim::testing::plain_elementwise(op.kind, op.a, x(0, l), in.size() == 1 ? 0 : x(1, l)); });
   }
   void operator()(const ir::Reduce& op) {
     const bool max = op.kind == ir::Reduction::max;
